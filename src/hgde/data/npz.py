@@ -23,11 +23,13 @@ from hgde.graph.graph import Graph, GraphError
 from hgde.graph.knn import knn_graph
 from hgde.graph.split import NodeSplit
 
+Array = np.ndarray[Any, Any]
+
 SPARSE_BELOW = 0.15
 """Share of non-zero entries below which features are kept sparse."""
 
 
-def read_arrays(path: Path) -> dict[str, np.ndarray]:
+def read_arrays(path: Path) -> dict[str, Array]:
     """All arrays of an NPZ file; a file that is damaged or holds pickled objects is refused."""
     try:
         with np.load(path, allow_pickle=False) as archive:
@@ -49,9 +51,7 @@ def read_npz(path: Path, name: str | None = None, *, k: int = 5, scale: float = 
     return from_arrays(read_arrays(path), name or path.stem, path, k=k, scale=scale)
 
 
-def from_arrays(
-    arrays: Mapping[str, np.ndarray], name: str, path: Path | str, *, k: int = 5, scale: float = 1.0
-) -> Dataset:
+def from_arrays(arrays: Mapping[str, Array], name: str, path: Path | str, *, k: int = 5, scale: float = 1.0) -> Dataset:
     """Check the arrays of the neutral form and assemble the data set. Errors name ``path`` and the array."""
     features = _features(arrays, path)
     pairs = arrays.get("edge_index", np.zeros((2, 0), dtype=np.int64))
@@ -60,9 +60,10 @@ def from_arrays(
         raise DataError.at(path, f"expected integers of shape [2, E], got {found}", column="edge_index")
     num_nodes = _num_nodes(arrays, features, pairs, path)
     labels = _labels(arrays, num_nodes, path)
-    if features is not None and scale != 1.0:
-        scaled = isinstance(features, SparseFeatures)
-        features = features.with_values(features.values * scale) if scaled else features * scale  # type: ignore[union-attr,operator]
+    if isinstance(features, SparseFeatures):
+        features = features.with_values(features.values * scale)
+    elif features is not None:
+        features = features * scale
     meta: dict[str, Any] = {"source": str(path)}
     if pairs.shape[1] == 0 and features is not None and num_nodes > 1:
         graph = knn_graph(features, min(k, num_nodes))
@@ -96,7 +97,7 @@ def choose_storage(matrix: Any) -> Features:
     return torch.from_numpy(np.ascontiguousarray(matrix.toarray(), dtype=np.float32))
 
 
-def _features(arrays: Mapping[str, np.ndarray], path: Path | str) -> Features | None:
+def _features(arrays: Mapping[str, Array], path: Path | str) -> Features | None:
     from scipy.sparse import csr_matrix
 
     parts = [f"feat_{part}" for part in ("data", "indices", "indptr", "shape")]
@@ -131,7 +132,7 @@ def _features(arrays: Mapping[str, np.ndarray], path: Path | str) -> Features | 
     return choose_storage(matrix)
 
 
-def _num_nodes(arrays: Mapping[str, np.ndarray], features: Features | None, pairs: np.ndarray, path: Path | str) -> int:
+def _num_nodes(arrays: Mapping[str, Array], features: Features | None, pairs: Array, path: Path | str) -> int:
     sizes: dict[str, int] = {}
     if "feat_shape" in arrays:
         sizes["feat_shape"] = int(arrays["feat_shape"][0])
@@ -152,7 +153,7 @@ def _num_nodes(arrays: Mapping[str, np.ndarray], features: Features | None, pair
     return int(pairs.max()) + 1
 
 
-def _labels(arrays: Mapping[str, np.ndarray], num_nodes: int, path: Path | str) -> Tensor | None:
+def _labels(arrays: Mapping[str, Array], num_nodes: int, path: Path | str) -> Tensor | None:
     if "y" not in arrays:
         return None
     y = arrays["y"]
@@ -164,7 +165,7 @@ def _labels(arrays: Mapping[str, np.ndarray], num_nodes: int, path: Path | str) 
     return torch.from_numpy(y)
 
 
-def _class_names(arrays: Mapping[str, np.ndarray], labels: Tensor | None, path: Path | str) -> list[str] | None:
+def _class_names(arrays: Mapping[str, Array], labels: Tensor | None, path: Path | str) -> list[str] | None:
     if "class_names" not in arrays:
         return None
     names = [str(name) for name in arrays["class_names"].tolist()]
@@ -174,7 +175,7 @@ def _class_names(arrays: Mapping[str, np.ndarray], labels: Tensor | None, path: 
     return names
 
 
-def _strings(arrays: Mapping[str, np.ndarray], key: str, size: int, path: Path | str) -> list[str] | None:
+def _strings(arrays: Mapping[str, Array], key: str, size: int, path: Path | str) -> list[str] | None:
     if key not in arrays:
         return None
     if arrays[key].shape != (size,):
@@ -182,7 +183,7 @@ def _strings(arrays: Mapping[str, np.ndarray], key: str, size: int, path: Path |
     return [str(value) for value in arrays[key].tolist()]
 
 
-def _splits(arrays: Mapping[str, np.ndarray], num_nodes: int, path: Path | str) -> dict[str, tuple[NodeSplit, ...]]:
+def _splits(arrays: Mapping[str, Array], num_nodes: int, path: Path | str) -> dict[str, tuple[NodeSplit, ...]]:
     """Stored lists are ``fixed`` splits; a registered data set may rename them."""
     splits: list[NodeSplit] = []
     if all(f"{part}_idx" in arrays for part in ("train", "val", "test")):
@@ -191,16 +192,17 @@ def _splits(arrays: Mapping[str, np.ndarray], num_nodes: int, path: Path | str) 
             wrong = nodes.ndim != 1 or nodes.dtype.kind not in "iu"
             if wrong or (nodes.size and not (nodes.min() >= 0 and nodes.max() < num_nodes)):
                 raise DataError.at(path, f"expected node numbers 0 to {num_nodes - 1}", column=f"{part}_idx")
-        splits.append(NodeSplit(*(torch.from_numpy(nodes.astype(np.int64)) for nodes in lists), name="fixed-0"))
+        train, val, test = (torch.from_numpy(nodes.astype(np.int64)) for nodes in lists)
+        splits.append(NodeSplit(train, val, test, "fixed-0"))
     if all(f"{part}_mask" in arrays for part in ("train", "val", "test")):
         masks = [np.atleast_2d(arrays[f"{part}_mask"]) for part in ("train", "val", "test")]
         for part, mask in zip(("train", "val", "test"), masks, strict=True):
             if mask.shape != (masks[0].shape[0], num_nodes) or mask.dtype != bool:
                 found = f"{mask.dtype} {list(mask.shape)}"
                 raise DataError.at(path, f"expected bool [S, {num_nodes}], got {found}", column=f"{part}_mask")
-        for number, rows in enumerate(zip(*masks, strict=True)):
-            parts = [torch.from_numpy(np.flatnonzero(row)) for row in rows]
-            splits.append(NodeSplit(*parts, name=f"fixed-{len(splits) if len(splits) > number else number}"))
+        for rows in zip(*masks, strict=True):
+            train, val, test = (torch.from_numpy(np.flatnonzero(row)) for row in rows)
+            splits.append(NodeSplit(train, val, test, f"fixed-{len(splits)}"))
     return {"fixed": tuple(splits)} if splits else {}
 
 

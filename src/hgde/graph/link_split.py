@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from hgde.graph.graph import Graph, GraphError
+
+Array = np.ndarray[Any, Any]
 
 LINK_PROTOCOLS: dict[str, str] = {
     "published": "HGCN's habit: a node paired with itself may be a negative, and training negatives are drawn from "
@@ -83,9 +86,16 @@ class LinkSplit:
         raise GraphError(f"the graph has hardly any pair of {num_nodes} nodes left to serve as a negative")
 
     def to(self, device: torch.device | str) -> LinkSplit:
-        parts = (self.train_pos, self.val_pos, self.val_neg, self.test_pos, self.test_neg)
-        moved = [part.to(device) for part in parts]
-        return LinkSplit(*moved, self.graph.to(device), self.protocol, self.seed, self.forbidden.to(device))
+        return replace(
+            self,
+            train_pos=self.train_pos.to(device),
+            val_pos=self.val_pos.to(device),
+            val_neg=self.val_neg.to(device),
+            test_pos=self.test_pos.to(device),
+            test_neg=self.test_neg.to(device),
+            graph=self.graph.to(device),
+            forbidden=self.forbidden.to(device),
+        )
 
     def __repr__(self) -> str:
         sizes = "/".join(str(p.shape[1]) for p in (self.train_pos, self.val_pos, self.test_pos))
@@ -126,14 +136,25 @@ def link_split(
     else:
         forbidden = np.unique(np.concatenate([edge_keys, negatives]))
     train_graph = Graph.from_edges(train, num_nodes)
-    parts = [torch.from_numpy(np.ascontiguousarray(p)) for p in (train, val, val_neg, test, test_neg)]
-    split = LinkSplit(*parts, train_graph, protocol, seed, torch.from_numpy(forbidden))
+    split = LinkSplit(
+        train_pos=_pairs(train),
+        val_pos=_pairs(val),
+        val_neg=_pairs(val_neg),
+        test_pos=_pairs(test),
+        test_neg=_pairs(test_neg),
+        graph=train_graph,
+        protocol=protocol,
+        seed=seed,
+        forbidden=torch.from_numpy(forbidden),
+    )
     return split.to(graph.device)
 
 
-def _non_edges(
-    edge_keys: np.ndarray, num_nodes: int, count: int, random: np.random.RandomState, *, diagonal: bool
-) -> np.ndarray:
+def _pairs(pairs: Array) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(pairs))
+
+
+def _non_edges(edge_keys: Array, num_nodes: int, count: int, random: np.random.RandomState, *, diagonal: bool) -> Array:
     """``count`` distinct keys ``u * N + v`` of pairs ``u < v`` (``u <= v`` with the diagonal) that are not edges."""
     pool_size = num_nodes * (num_nodes + (1 if diagonal else -1)) // 2 - edge_keys.size
     if pool_size < count:
@@ -144,10 +165,10 @@ def _non_edges(
         del rows, columns
         free = np.ones(keys.size, dtype=bool)
         free[np.searchsorted(keys, edge_keys)] = False
-        pool = keys[free]
+        pool: Array = keys[free]
         order = np.arange(pool.size)
         random.shuffle(order)
-        return pool[order[:count]]
+        return np.asarray(pool[order[:count]])
     chosen = np.empty(0, dtype=np.int64)
     while chosen.size < count:
         pairs = random.randint(0, num_nodes, size=(2, 4 * count))

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -19,6 +19,8 @@ from torch import Tensor
 from hgde.graph.link_split import LinkSplit, link_split
 
 __all__ = ["HGCN_SEED", "PROTOCOLS", "LinkSplit", "NodeSplit", "SplitError", "link_split", "node_split"]
+
+Array = np.ndarray[Any, Any]
 
 HGCN_SEED = 1234
 """The split seed HGCN uses unless told otherwise."""
@@ -183,7 +185,7 @@ def _stratified(labels: Tensor, fractions: tuple[float, float, float], seed: int
         raise SplitError(f"fractions must be three shares that sum to 1 (train, val, test), got {fractions}")
     y = labels.cpu().numpy()
     random = np.random.RandomState(seed)
-    parts: tuple[list[np.ndarray], ...] = ([], [], [])
+    parts: tuple[list[Array], ...] = ([], [], [])
     for members in _shuffled_classes(y, random):
         num_val = round(fractions[1] * members.size)
         # A class too small for its share of every part gives to training first: nothing is learned without it.
@@ -192,7 +194,8 @@ def _stratified(labels: Tensor, fractions: tuple[float, float, float], seed: int
         for store, nodes in zip(parts, (train, val, test), strict=True):
             store.append(nodes)
     share = "/".join(f"{100 * f:g}" for f in fractions)
-    return NodeSplit(*(_sorted(nodes) for nodes in parts), name=f"{kind}-{share}/seed={seed}")
+    train_nodes, val_nodes, test_nodes = (_sorted(nodes) for nodes in parts)
+    return NodeSplit(train_nodes, val_nodes, test_nodes, f"{kind}-{share}/seed={seed}")
 
 
 def _per_class(
@@ -223,12 +226,12 @@ def _per_class(
     return NodeSplit(_sorted(train), _sorted(val), _sorted([test]), f"{kind}/seed={seed}")
 
 
-def _shuffled_classes(y: np.ndarray, random: np.random.RandomState) -> list[np.ndarray]:
+def _shuffled_classes(y: Array, random: np.random.RandomState) -> list[Array]:
     classes = [np.flatnonzero(y == c) for c in np.unique(y[y >= 0])]
     for members in classes:
         random.shuffle(members)
     return classes
 
 
-def _sorted(parts: list[np.ndarray]) -> Tensor:
+def _sorted(parts: list[Array]) -> Tensor:
     return torch.from_numpy(np.sort(np.concatenate(parts)).astype(np.int64))

@@ -16,10 +16,12 @@ class Manifold(nn.Module, ABC):
     """Maps of a Riemannian manifold. Base point first; the last axis is the manifold axis; scalars drop it.
 
     ``max_order`` is the order a solver can reach with the maps at hand: ``None`` (no bound) when :meth:`dexp_inv` is
-    the inverse differential of exp, a number when it is an approximation such as a transport.
+    the inverse differential of exp, a number when it is an approximation such as a transport. ``is_flat`` says that
+    tangent spaces need no carrying at all.
     """
 
     has_dexp: bool = True
+    is_flat: bool = False
     max_order: int | None = None
 
     @abstractmethod
@@ -99,6 +101,8 @@ class Manifold(nn.Module, ABC):
 
 class Euclidean(Manifold):
     """Flat space behind the same contract: ``exp_x(v) = x + v``, transport is the identity."""
+
+    is_flat = True
 
     def expmap(self, x: Tensor, v: Tensor) -> Tensor:
         return x + v

@@ -42,8 +42,9 @@ def resolve(method: str | Method, options: dict[str, Any]) -> Method:
         raise TypeError(f"expected a method or its name, got {type(method).__name__}")
     if not options:
         return method
-    known = [f.name for f in dataclasses.fields(method) if f.name not in ("implicit_formula", "tableau")]  # type:
-    ignore[arg-type] unknown = sorted(set(options) - set(known))
+    fields = dataclasses.fields(method)  # type: ignore[arg-type]
+    known = [f.name for f in fields if f.name not in ("implicit_formula", "tableau")]
+    unknown = sorted(set(options) - set(known))
     if unknown:
         raise TypeError(
             f"{method.name} has no option {unknown[0]!r}; it takes {', '.join(known) if known else 'no options'}"

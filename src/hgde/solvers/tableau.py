@@ -148,8 +148,8 @@ BOSH3 = Tableau(
     embedded=(7 / 24, 1 / 4, 1 / 3, 1 / 8),
 )
 
-#: Dormand and Prince, A family of embedded Runge-Kutta formulae, 1980; continuous extension of Hairer, Norsett and
-Wanner.DOPRI5 = Tableau(
+#: Dormand and Prince, A family of embedded Runge-Kutta formulae, 1980; interpolation of Hairer and Wanner.
+DOPRI5 = Tableau(
     "dopri5",
     5,
     (0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0),

@@ -10,12 +10,18 @@ class DataError(ValueError):
 
     @classmethod
     def at(
-        cls, path: Path | str, problem: str, *, line: int | None = None, column: str | int | None = None
+        cls,
+        path: Path | str,
+        problem: str,
+        *,
+        line: int | None = None,
+        column: str | int | None = None,
+        unit: str = "line",
     ) -> DataError:
         """An error about one place of a file; columns are named where they have a name, else counted from 1."""
         where = str(path)
         if line is not None:
-            where += f", line {line}"
+            where += f", {unit} {line}"
         if column is not None:
             where += f", column {column}"
         return cls(f"{where}: {problem}")

@@ -105,6 +105,15 @@ def fetch_dataset(
     return cache
 
 
+def at_hand(spec: DatasetSpec, root: Path | str | None = None) -> str | None:
+    """Where a data set would be read from without a download, or ``None``."""
+    if spec.kind in ("builtin", "generated"):
+        return spec.address
+    folders = [folder for folder in (data_root(root), cache_folder()) if folder is not None]
+    found = next((place for folder in folders if (place := _locate(spec, folder)) is not None), None)
+    return None if found is None else str(found)
+
+
 def _from_files(spec: DatasetSpec, root: Path | None, *, k: int, download: bool) -> Dataset:
     source = fetch_dataset(spec.name, root, download=download)
     assert source is not None  # only sets without files have no place

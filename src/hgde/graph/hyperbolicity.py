@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,7 @@ def _pair_distances(indptr: Array, indices: Array, sources: Array, targets: Arra
     starts = np.searchsorted(lane, np.arange(0, distinct.size + _LANES, _LANES))
     found = np.empty(sources.size, dtype=np.int32)
     search = _kernels().search_64
-    for batch, (begin, end) in enumerate(zip(starts[:-1], starts[1:], strict=True)):
+    for batch, (begin, end) in enumerate(pairwise(starts)):
         places = order[begin:end]
         batch_sources = distinct[batch * _LANES : (batch + 1) * _LANES]
         found[places] = search(indptr, indices, batch_sources, lane[begin:end] - batch * _LANES, targets[places])

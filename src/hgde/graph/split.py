@@ -36,6 +36,15 @@ PROTOCOLS: dict[str, str] = {
 }
 
 _HGCN_FRACTIONS: dict[str, tuple[float, float, float]] = {"disease": (0.30, 0.10, 0.60), "airport": (0.70, 0.15, 0.15)}
+_USUAL = {
+    "amazon": "shchur",
+    "coauthor": "shchur",
+    "20news": "few",
+    "cifar10": "few",
+    "stl10": "few",
+    "mnist": "few",
+    "digits": "few",
+}
 
 
 class SplitError(ValueError):
@@ -103,8 +112,8 @@ def node_split(
 
     ``published`` and ``clean`` exist for every data set, so that a table can show both columns: where the data
     carries a split of its own (Planetoid, WebKB) both mean that one; for Disease and Airport ``published`` is HGCN's
-    procedure (:func:`hgcn_split`) and ``clean`` a stratified draw of the sizes HGCN's paper states; elsewhere both
-    mean ``shchur`` on graphs with many labels.
+    procedure (:func:`hgcn_split`) and ``clean`` a stratified draw of the sizes HGCN's paper states; for Amazon and
+    Coauthor both mean ``shchur``, for sets without a graph ``few``, and ``random`` for anything else.
 
     Args:
         dataset: anything with ``name``, ``labels`` and ``fixed_splits``.
@@ -128,7 +137,7 @@ def node_split(
     if protocol in ("published", "clean") and fractions is None and hgcn_key is None:
         if stored is not None:
             return _stored_split(dataset, stored, index)
-        protocol = "shchur"
+        protocol = next((kind for start, kind in _USUAL.items() if dataset.name.startswith(start)), "random")
     if protocol in ("published", "clean"):
         shares = fractions or _HGCN_FRACTIONS[hgcn_key or "airport"]
         if protocol == "published":

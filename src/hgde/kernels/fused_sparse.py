@@ -6,18 +6,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.utils.weak import WeakIdKeyDictionary
 
 from hgde.graph import SparseFeatures
+from hgde.kernels.compiled import compiled
 from hgde.kernels.layout import Array, row_blocks
 from hgde.kernels.pool import run_blocks
-from hgde.kernels.scalars import FAST
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@compiled
 def _product_blocks(
     first: int, last: int, blocks: Any, indptr: Any, indices: Any, order: Any, values: Any, dense: Any, out: Any
 ) -> None:

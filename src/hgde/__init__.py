@@ -1,0 +1,67 @@
+"""Graph diffusion in hyperbolic space: manifold solvers, fused diffusion, and the HGDE model.
+
+Names are imported when first used, so ``import hgde`` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "hgde.geometry": ("Curvature", "Euclidean", "GeooptManifold", "Manifold", "PoincareBall"),
+    "hgde.solvers": ("METHODS", "Flow", "Solution", "odeint"),
+    "hgde.graph": ("Graph", "SparseFeatures"),
+    "hgde.graph.ricci": ("ollivier_ricci",),
+    "hgde.diffusion": ("DIFFUSIVITIES", "Diffusivity", "GraphFlow", "dirichlet_energy"),
+    "hgde.models": ("HGDE", "HGDEConv", "HPDEBlock"),
+    "hgde.data": ("Dataset", "load", "read_graph"),
+    "hgde.settings": ("Settings",),
+    "hgde.training.run": ("load_model", "train"),
+    "hgde.estimators": ("HGDEClassifier", "HGDEEmbedder", "HGDELinkPredictor"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = sorted(_HOME_OF)  # made from the table above
+
+if TYPE_CHECKING:
+    from hgde.data import Dataset as Dataset
+    from hgde.data import load as load
+    from hgde.data import read_graph as read_graph
+    from hgde.diffusion import DIFFUSIVITIES as DIFFUSIVITIES
+    from hgde.diffusion import Diffusivity as Diffusivity
+    from hgde.diffusion import GraphFlow as GraphFlow
+    from hgde.diffusion import dirichlet_energy as dirichlet_energy
+    from hgde.estimators import HGDEClassifier as HGDEClassifier
+    from hgde.estimators import HGDEEmbedder as HGDEEmbedder
+    from hgde.estimators import HGDELinkPredictor as HGDELinkPredictor
+    from hgde.geometry import Curvature as Curvature
+    from hgde.geometry import Euclidean as Euclidean
+    from hgde.geometry import GeooptManifold as GeooptManifold
+    from hgde.geometry import Manifold as Manifold
+    from hgde.geometry import PoincareBall as PoincareBall
+    from hgde.graph import Graph as Graph
+    from hgde.graph import SparseFeatures as SparseFeatures
+    from hgde.graph.ricci import ollivier_ricci as ollivier_ricci
+    from hgde.models import HGDE as HGDE
+    from hgde.models import HGDEConv as HGDEConv
+    from hgde.models import HPDEBlock as HPDEBlock
+    from hgde.settings import Settings as Settings
+    from hgde.solvers import METHODS as METHODS
+    from hgde.solvers import Flow as Flow
+    from hgde.solvers import Solution as Solution
+    from hgde.solvers import odeint as odeint
+    from hgde.training.run import load_model as load_model
+    from hgde.training.run import train as train
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME_OF:
+        return getattr(import_module(_HOME_OF[name]), name)
+    raise AttributeError(f"module 'hgde' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_HOME_OF]

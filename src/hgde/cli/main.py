@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import typer
 
+from hgde.cli import data, demo, info, train
+
 app = typer.Typer(
     name="hgde",
-    help="Graph diffusion in hyperbolic space: train, evaluate, embed, and take the solvers apart.",
+    help="Graph diffusion in hyperbolic space: train on your own graph, embed, predict, and take the solvers apart.\n\n"
+    "Start with [bold]hgde demo[/bold], then [bold]hgde train --help[/bold].",
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+for module in (demo, train, info, data):
+    module.register(app)
 
 
 def run() -> None:

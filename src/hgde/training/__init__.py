@@ -1,0 +1,1 @@
+"""Training: tasks, trainer, checkpoints, and runs of several seeds."""

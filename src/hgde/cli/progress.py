@@ -1,0 +1,67 @@
+"""A progress bar for training: epoch, loss, validation, curvature, points pulled back."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from hgde.training.run import Reporter
+
+if TYPE_CHECKING:
+    from hgde.settings import Settings
+    from hgde.training.trainer import Epoch, Outcome
+
+
+class TrainingBar(Reporter):
+    """One line per seed while it trains; a short line when it is done."""
+
+    def __init__(self, console: Console | None = None, quiet: bool = False, label: str = "") -> None:
+        self.console = console or Console(stderr=True)
+        self.quiet, self.label = quiet, label
+        self.progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[told]}"),
+            TimeRemainingColumn(compact=True),
+            console=self.console,
+            disable=quiet or not sys.stderr.isatty(),
+            transient=True,
+        )
+        self.row: TaskID | None = None
+
+    def __enter__(self) -> TrainingBar:
+        self.progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.progress.stop()
+
+    def seed_started(self, seed: int, settings: Settings) -> None:
+        self.row = self.progress.add_task(f"{self.label}seed {seed}", total=settings.epochs, told="")
+
+    def epoch_done(self, epoch: Epoch) -> None:
+        assert self.row is not None
+        told = (
+            f"loss {epoch.loss:.4f}  val {100 * epoch.score:5.1f}%  c {epoch.curvature:.3g}"
+            f"  pulled back {epoch.pulled_back}"
+        )
+        self.progress.update(self.row, completed=epoch.number, told=told)
+
+    def seed_done(self, outcome: Outcome) -> None:
+        assert self.row is not None
+        self.progress.remove_task(self.row)
+        if not self.quiet:
+            scores = "  ".join(f"{name} {100 * value:.1f}%" for name, value in outcome.test.items())
+            self.console.print(
+                f"{self.label}seed {outcome.seed}: test {scores}  "
+                f"(epoch {outcome.best_epoch} of {outcome.epochs}, {outcome.seconds:.1f} s, {outcome.epoch_ms:.1f} ms each)",
+                highlight=False,
+                soft_wrap=True,
+            )

@@ -1,0 +1,63 @@
+"""Riemannian Adam for points on the manifold, Adam for everything else, weight decay only where it belongs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hgde.geometry import Curvature
+from hgde.models import NodeModel
+from hgde.settings import Settings
+from hgde.training import checkpoint
+
+
+class Optimisers:
+    """The optimisers of one model, stepped together.
+
+    Weight decay on every parameter pulls the whole embedding to the origin, where the loss is that of guessing. It
+    belongs on the feature matrix; points on the ball and curvatures never get any.
+    """
+
+    def __init__(self, model: NodeModel, settings: Settings) -> None:
+        import geoopt
+
+        points = [p for p in model.parameters() if isinstance(p, geoopt.ManifoldParameter)]
+        curvatures = [p for m in model.modules() if isinstance(m, Curvature) for p in m.parameters()]
+        features = model.feature_parameters()
+        taken = {id(p) for p in (*points, *curvatures, *features)}
+        rest = [p for p in model.parameters() if id(p) not in taken]
+        matrices, vectors = [p for p in rest if p.dim() > 1], [p for p in rest if p.dim() < 2]
+        groups: list[dict[str, Any]] = [
+            {"params": features, "weight_decay": settings.weight_decay},
+            {"params": matrices, "weight_decay": settings.weight_decay_rest},
+            {"params": vectors},
+            {"params": curvatures, "lr": settings.lr_curvature or settings.lr},
+        ]
+        groups = [group for group in groups if group["params"]]
+        fused = all(p.device.type in ("cpu", "cuda") for p in model.parameters())
+        self.parts: dict[str, torch.optim.Optimizer] = {"adam": torch.optim.Adam(groups, lr=settings.lr, fused=fused)}
+        if points:
+            self.parts["radam"] = geoopt.optim.RiemannianAdam(points, lr=settings.lr)
+
+    def step(self) -> None:
+        for part in self.parts.values():
+            part.step()
+
+    def zero_grad(self) -> None:
+        for part in self.parts.values():
+            part.zero_grad(set_to_none=True)
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        tensors: dict[str, Tensor] = {}
+        numbers: dict[str, Any] = {}
+        for name, part in self.parts.items():
+            its_tensors, its_numbers = checkpoint.flatten_optimiser(name, part)
+            tensors.update(its_tensors)
+            numbers.update(its_numbers)
+        return tensors, numbers
+
+    def restore(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
+        for name, part in self.parts.items():
+            checkpoint.restore_optimiser(name, part, tensors, numbers)

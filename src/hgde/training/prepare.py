@@ -1,0 +1,83 @@
+"""From settings to a task: load the data, split it, make the input features the settings ask for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from hgde.data import Dataset, load, read_graph
+from hgde.data.recipes import hgcn_features
+from hgde.graph import Graph, SparseFeatures
+from hgde.graph.split import NodeSplit, link_split, node_split
+from hgde.settings import Settings, SettingsError
+from hgde.training.tasks import LinkTask, NodeTask, Task
+
+
+def load_dataset(settings: Settings) -> Dataset:
+    """The data the settings name, restricted to the largest component if they ask; features as stored."""
+    if settings.edges is not None:
+        dataset = read_graph(edges=settings.edges, nodes=settings.nodes)
+    else:
+        dataset = load(settings.data, root=settings.data_root, k=settings.neighbours)
+    return dataset.largest_component() if settings.largest_component else dataset
+
+
+def make_task(dataset: Dataset, settings: Settings) -> Task:
+    """Split by the protocol of the settings; refuses, with words, data that cannot be trained on."""
+    if settings.task == "links":
+        links = link_split(dataset.graph, seed=settings.split, protocol=settings.protocol)
+        task: Task = LinkTask(with_inputs(dataset, settings, links.graph), links, settings.metric)
+    else:
+        nodes = choose_node_split(dataset, settings)
+        inputs = with_inputs(dataset, settings, dataset.graph)
+        task = NodeTask(inputs, nodes, settings.metric, allow_overlap=settings.protocol == "published")
+    if settings.self_loops:
+        task.graph = task.graph.with_self_loops()
+    return task
+
+
+def choose_node_split(dataset: Dataset, settings: Settings) -> NodeSplit:
+    if settings.labels_per_class is not None:
+        return node_split(dataset, "few", seed=settings.split, per_class=settings.labels_per_class)
+    return node_split(dataset, settings.protocol, index=settings.split, seed=settings.split)
+
+
+def with_inputs(dataset: Dataset, settings: Settings, graph: Graph) -> Dataset:
+    """The data set with the features a model is given; degrees, where a recipe has them, are those of ``graph``."""
+    dropped = _columns(settings.drop_columns)
+    if dataset.name == "disease_lp" and settings.protocol == "clean" and settings.task == "links":
+        dropped = (*dropped, 10)  # a coordinate of the layout, which gives the links away
+    if dataset.name == "airport":
+        return hgcn_features(dataset, settings.task, graph=graph, recipe=settings.protocol, drop_columns=dropped)
+    if dropped:
+        dataset = _without_columns(dataset, dropped)
+    how = settings.normalise
+    if how == "auto":
+        how = "rows" if isinstance(dataset.features, SparseFeatures) else "columns"
+    if how == "rows":
+        return dataset.row_normalised()
+    return _standardised(dataset) if how == "columns" else dataset
+
+
+def _columns(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(number) for number in text.split(",") if number.strip())
+    except ValueError:
+        raise SettingsError(f"drop_columns must be column numbers such as 3 or 0,10, got {text!r}") from None
+
+
+def _without_columns(dataset: Dataset, dropped: tuple[int, ...]) -> Dataset:
+    kept = torch.tensor([column for column in range(dataset.num_features) if column not in dropped])
+    if isinstance(dataset.features, SparseFeatures):
+        matrix = dataset.features.to_scipy()[:, kept.numpy()]
+        return replace(dataset, features=SparseFeatures.from_scipy(matrix, dataset.features.dtype))
+    return replace(dataset, features=dataset.features[:, kept])
+
+
+def _standardised(dataset: Dataset) -> Dataset:
+    dense = dataset.features.to_dense() if isinstance(dataset.features, SparseFeatures) else dataset.features
+    deviation = dense.std(0, correction=0)
+    deviation = torch.where(deviation > 0, deviation, torch.ones_like(deviation))
+    # Divided by the root of their number as well, rows have length one on average: a start well inside the ball.
+    return replace(dataset, features=(dense - dense.mean(0)) / (deviation * dense.shape[1] ** 0.5))

@@ -1,0 +1,194 @@
+"""What is learned: classes of nodes, or links between them.
+
+A task holds the features, the graph that messages may pass on, and the labels. Labels of the test part are read by
+``test_scores`` alone.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from hgde.data import Dataset
+from hgde.graph import Features, Graph
+from hgde.graph.split import LinkSplit, NodeSplit
+from hgde.models import HGDE, NodeModel
+from hgde.training.metrics import METRICS
+
+Scores = dict[str, float]
+
+
+class TaskError(ValueError):
+    """Data that cannot be trained on; the message says what is wrong."""
+
+
+class Task(Protocol):
+    """What the trainer asks of a task."""
+
+    features: Features
+    graph: Graph
+    num_classes: int | None
+    metric: str
+    split_hash: str
+
+    def loss(self, model: NodeModel) -> Tensor:
+        """Training loss, with gradient."""
+
+    def outputs(self, model: NodeModel) -> Tensor:
+        """What the model says of every node: logits, or points for links. No gradient is kept by the caller."""
+
+    def validation_scores(self, model: NodeModel, outputs: Tensor) -> Scores:
+        """``{metric: ..., "loss": ...}`` on the validation part."""
+
+    def test_scores(self, model: NodeModel, outputs: Tensor) -> Scores:
+        """Every metric of the task on the test part; read once, at the epoch that validation chose."""
+
+    def to(self, device: torch.device, dtype: torch.dtype) -> None: ...
+
+
+def check_features(features: Features, num_nodes: int) -> None:
+    values = features if isinstance(features, Tensor) else features.values
+    if features.shape[0] != num_nodes:
+        raise TaskError(f"there are {features.shape[0]} rows of features for {num_nodes} nodes")
+    if num_nodes == 0:
+        raise TaskError("the graph has no nodes; there is nothing to train on")
+    if features.shape[1] == 0:
+        raise TaskError("the nodes have no features; give some columns, or use identity features")
+    wrong = ~torch.isfinite(values)
+    if bool(wrong.any()):
+        place = int(wrong.reshape(-1).nonzero()[0])
+        row, column = (
+            divmod(place, features.shape[1])
+            if isinstance(features, Tensor)
+            else (int(features.rows[place]), int(features.indices[place]))
+        )
+        raise TaskError(
+            f"feature {column} of node {row} is {values.reshape(-1)[place]}; every feature must be a finite number "
+            f"({int(wrong.sum())} are not)"
+        )
+
+
+class _Held:
+    """What both tasks hold, and how it moves to a device."""
+
+    features: Features
+    graph: Graph
+
+    def to(self, device: torch.device, dtype: torch.dtype) -> None:
+        self.features = self.features.to(device).to(dtype)
+        self.graph = self.graph.to(device)
+        for name, value in vars(self).items():
+            if isinstance(value, Tensor) and not value.is_floating_point():
+                setattr(self, name, value.to(device))
+
+
+class NodeTask(_Held):
+    """Classify nodes; cross entropy on the training nodes.
+
+    ``allow_overlap`` admits the literature's faulty splits, whose parts share nodes.
+    """
+
+    def __init__(
+        self, dataset: Dataset, split: NodeSplit, metric: str = "auto", *, allow_overlap: bool = False
+    ) -> None:
+        labels = dataset.labels
+        check_features(dataset.features, dataset.graph.num_nodes)
+        if labels is None:
+            raise TaskError(f"{dataset.name} has no labels; use task 'links', or give a column of labels")
+        if len(labels) != dataset.graph.num_nodes:
+            raise TaskError(f"there are {len(labels)} labels for {dataset.graph.num_nodes} nodes")
+        for part, name in ((split.train, "training"), (split.val, "validation"), (split.test, "test")):
+            if part.numel() and (int(part.min()) < 0 or int(part.max()) >= len(labels)):
+                raise TaskError(f"the {name} part names node {int(part.max())}, but there are {len(labels)} nodes")
+            missing = part[labels[part] < 0]
+            if missing.numel():
+                raise TaskError(f"node {int(missing[0])} of the {name} part has no label ({missing.numel()} have none)")
+        if split.train.numel() == 0 or split.val.numel() == 0:
+            raise TaskError("training and validation part must not be empty; label more nodes")
+        if not allow_overlap:
+            for a, b, names in (
+                (split.train, split.val, "training and validation"),
+                (split.train, split.test, "training and test"),
+                (split.val, split.test, "validation and test"),
+            ):
+                shared = a[torch.isin(a, b)]
+                if shared.numel():
+                    raise TaskError(f"{names} part share {shared.numel()} nodes, such as node {int(shared[0])}")
+        self.features, self.graph = dataset.features, dataset.graph
+        self.num_classes: int | None = dataset.num_classes
+        self.metric = "accuracy" if metric == "auto" else metric
+        self.split_hash = split.hash
+        self.train, self.val, self.test = split.train, split.val, split.test
+        self.train_labels, self.val_labels = labels[split.train], labels[split.val]
+        self._test_labels = labels[split.test]
+        if bool((self.train_labels == self.train_labels[0]).all()):
+            raise TaskError("the training part holds one class only; a classifier needs two")
+
+    def loss(self, model: NodeModel) -> Tensor:
+        logits = model(self.features, self.graph)
+        return nn.functional.cross_entropy(logits.index_select(0, self.train), self.train_labels)
+
+    def outputs(self, model: NodeModel) -> Tensor:
+        return model(self.features, self.graph)
+
+    def validation_scores(self, model: NodeModel, outputs: Tensor) -> Scores:
+        chosen = outputs.index_select(0, self.val)
+        loss = nn.functional.cross_entropy(chosen, self.val_labels)
+        return {self.metric: METRICS[self.metric](chosen, self.val_labels), "loss": float(loss)}
+
+    def test_scores(self, model: NodeModel, outputs: Tensor) -> Scores:
+        chosen = outputs.index_select(0, self.test)
+        return {name: METRICS[name](chosen, self._test_labels) for name in ("accuracy", "f1")}
+
+
+class LinkTask(_Held):
+    """Predict links; cross entropy on the training edges against as many fresh non-edges each epoch."""
+
+    num_classes: int | None = None
+
+    def __init__(self, dataset: Dataset, split: LinkSplit, metric: str = "auto") -> None:
+        check_features(dataset.features, dataset.graph.num_nodes)
+        if split.train_pos.shape[1] == 0 or split.val_pos.shape[1] == 0:
+            raise TaskError("the graph has too few edges to hold some out for validation")
+        self.features, self.graph = dataset.features, split.graph
+        self.metric = "roc_auc" if metric == "auto" else metric
+        self.split_hash = split.hash
+        self.split = split
+        self.train_pos = split.train_pos
+        self.val_pairs, self.val_labels = _labelled(split.val_pos, split.val_neg)
+        self._test_pairs, self._test_labels = _labelled(split.test_pos, split.test_neg)
+
+    def to(self, device: torch.device, dtype: torch.dtype) -> None:
+        super().to(device, dtype)
+        self.split = self.split.to(device)
+
+    def loss(self, model: NodeModel) -> Tensor:
+        negatives = self.split.sample_training_negatives(self.train_pos.shape[1])
+        z = self.outputs(model)
+        assert isinstance(model, HGDE)
+        scores = model.score_pairs(z, torch.cat([self.train_pos, negatives], dim=1))
+        labels = torch.zeros_like(scores)
+        labels[: self.train_pos.shape[1]] = 1
+        return 2 * nn.functional.binary_cross_entropy_with_logits(scores, labels)
+
+    def outputs(self, model: NodeModel) -> Tensor:
+        assert isinstance(model, HGDE)
+        return model.embed(self.features, self.graph)
+
+    def validation_scores(self, model: NodeModel, outputs: Tensor) -> Scores:
+        assert isinstance(model, HGDE)
+        scores = model.score_pairs(outputs, self.val_pairs)
+        loss = nn.functional.binary_cross_entropy_with_logits(scores, self.val_labels.to(scores.dtype))
+        return {self.metric: METRICS[self.metric](scores, self.val_labels), "loss": float(loss)}
+
+    def test_scores(self, model: NodeModel, outputs: Tensor) -> Scores:
+        assert isinstance(model, HGDE)
+        scores = model.score_pairs(outputs, self._test_pairs)
+        return {name: METRICS[name](scores, self._test_labels) for name in ("roc_auc", "average_precision")}
+
+
+def _labelled(positive: Tensor, negative: Tensor) -> tuple[Tensor, Tensor]:
+    labels = torch.cat([torch.ones(positive.shape[1]), torch.zeros(negative.shape[1])]).to(torch.int64)
+    return torch.cat([positive, negative], dim=1), labels

@@ -1,0 +1,199 @@
+"""Full-batch training with early stopping, resumable at any moment to the very same result."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from hgde.geometry import count_pullbacks
+from hgde.models import NodeModel
+from hgde.settings import Settings
+from hgde.training import checkpoint
+from hgde.training.optimisers import Optimisers
+from hgde.training.tasks import Scores, Task
+
+
+class TrainingError(RuntimeError):
+    """Training that cannot go on; the message says why and what to try."""
+
+
+@dataclass
+class Epoch:
+    """What happened in one epoch."""
+
+    number: int
+    loss: float
+    score: float
+    validation_loss: float
+    curvature: float
+    pulled_back: int
+    is_best: bool
+
+
+@dataclass
+class Outcome:
+    """The result of one seed."""
+
+    seed: int
+    best_epoch: int
+    epochs: int
+    validation: Scores
+    test: Scores
+    curvatures: dict[str, float]
+    pulled_back: int
+    seconds: float
+    epoch_ms: float
+    peak_mib: float
+    history: list[dict[str, float]] = field(repr=False)
+
+
+@dataclass
+class _Progress:
+    """How far a run has come; with the tensors of the checkpoint, everything needed to go on."""
+
+    epoch: int = 0
+    best_epoch: int = 0
+    best_score: float = -math.inf
+    best_loss: float = math.inf
+    validation: Scores = field(default_factory=dict)
+    pulled_back: int = 0
+    seconds: float = 0.0
+    history: list[dict[str, float]] = field(default_factory=list)
+
+
+def seed_everything(seed: int) -> None:
+    """Seed torch's generators, the only source of randomness of a run."""
+    torch.manual_seed(seed)
+
+
+class Trainer:
+    """Trains one model on one task for one seed.
+
+    Args:
+        model: built after :func:`seed_everything`, so that the seed decides its start.
+        folder: where the checkpoint goes; ``None`` keeps nothing on disk.
+    """
+
+    def __init__(self, model: NodeModel, task: Task, settings: Settings, seed: int, folder: Path | None = None) -> None:
+        self.model, self.task, self.settings, self.seed = model, task, settings, seed
+        self.optimisers = Optimisers(model, settings)
+        self.path = None if folder is None else folder / "checkpoint.safetensors"
+        self.best: dict[str, Tensor] = {}
+        self.progress = _Progress()
+
+    def fit(self, resume: bool = False, on_epoch: Callable[[Epoch], None] | None = None) -> Outcome:
+        """Train until the epochs or the patience run out, then score the best epoch's weights on the test part."""
+        self.model.prepare(self.task.graph)
+        if resume and self.path is not None and self.path.exists():
+            self._restore()
+        settings, progress = self.settings, self.progress
+        started = time.perf_counter() - progress.seconds
+        times: list[float] = []
+        while progress.epoch < settings.epochs and progress.epoch - progress.best_epoch < settings.patience:
+            began = time.perf_counter()
+            loss, pulled_back = self._train_epoch()
+            times.append(time.perf_counter() - began)
+            record = self._validate(loss, pulled_back)
+            progress.seconds = time.perf_counter() - started
+            if self.path is not None and progress.epoch % settings.checkpoint_every == 0:
+                self._save()
+            if on_epoch is not None:
+                on_epoch(record)
+        self.model.load_state_dict(self.best)
+        self.model.eval()
+        with torch.no_grad():
+            test = self.task.test_scores(self.model, self.task.outputs(self.model))
+        if self.path is not None:
+            self._save()
+        return Outcome(
+            seed=self.seed,
+            best_epoch=progress.best_epoch,
+            epochs=progress.epoch,
+            validation=progress.validation,
+            test=test,
+            curvatures=self.model.curvatures(),
+            pulled_back=progress.pulled_back,
+            seconds=progress.seconds,
+            epoch_ms=1000 * float(torch.tensor(times).median()) if times else 0.0,
+            peak_mib=peak_memory_mib(),
+            history=progress.history,
+        )
+
+    def _train_epoch(self) -> tuple[float, int]:
+        self.model.train()
+        self.optimisers.zero_grad()
+        with count_pullbacks() as counter:
+            loss = self.task.loss(self.model)
+            loss.backward()  # type: ignore[no-untyped-call]
+            self.optimisers.step()
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise TrainingError(
+                f"the loss became {value} in epoch {self.progress.epoch + 1} "
+                f"(curvatures {self.model.curvatures()}, {counter.total} points pulled back from the boundary). "
+                "Try a smaller learning rate, dtype float64, or a fixed curvature"
+            )
+        return value, counter.total
+
+    @torch.no_grad()
+    def _validate(self, loss: float, pulled_back: int) -> Epoch:
+        self.model.eval()
+        progress, task = self.progress, self.task
+        scores = task.validation_scores(self.model, task.outputs(self.model))
+        score, validation_loss = scores[task.metric], scores["loss"]
+        progress.epoch += 1
+        progress.pulled_back += pulled_back
+        progress.history.append({"loss": loss, "score": score, "validation_loss": validation_loss})
+        is_best = (score, -validation_loss) > (progress.best_score, -progress.best_loss)
+        if is_best:
+            progress.best_epoch, progress.best_score, progress.best_loss = progress.epoch, score, validation_loss
+            progress.validation = scores
+            self.best = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
+        curvature = self.model.curvatures().get("diffusion", 0.0)
+        return Epoch(progress.epoch, loss, score, validation_loss, curvature, progress.pulled_back, is_best)
+
+    def _save(self) -> None:
+        assert self.path is not None
+        tensors, numbers = self.optimisers.state()
+        tensors = {f"optimiser/{name}": value for name, value in tensors.items()}
+        tensors |= {f"model/{name}": value for name, value in self.model.state_dict().items()}
+        tensors |= {f"best/{name}": value for name, value in self.best.items()}
+        tensors["rng"] = torch.get_rng_state()
+        if torch.cuda.is_available():
+            tensors["rng_cuda"] = torch.cuda.get_rng_state()
+        meta = {"numbers": numbers, "progress": vars(self.progress), "seed": self.seed}
+        checkpoint.save(self.path, tensors, meta)
+
+    def _restore(self) -> None:
+        assert self.path is not None
+        tensors, meta = checkpoint.load(self.path)
+        if meta["seed"] != self.seed:
+            raise checkpoint.CheckpointError(f"{self.path} is of seed {meta['seed']}, not {self.seed}")
+
+        def part(prefix: str) -> dict[str, Tensor]:
+            return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+        self.model.load_state_dict(part("model/"))
+        self.best = part("best/")
+        self.optimisers.restore(part("optimiser/"), meta["numbers"])
+        self.progress = _Progress(**meta["progress"])
+        torch.set_rng_state(tensors["rng"])
+        if torch.cuda.is_available() and "rng_cuda" in tensors:
+            torch.cuda.set_rng_state(tensors["rng_cuda"])
+
+
+def peak_memory_mib() -> float:
+    """Largest resident size of this process so far, MiB."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return math.nan
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)

@@ -1,7 +1,7 @@
 """A real HTTP server on this machine that can misbehave."""
 
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -64,10 +64,8 @@ def serve(behaviour: Behaviour):
             pass
 
         def handle(self):
-            try:
+            with suppress(ConnectionError, ValueError):
                 super().handle()
-            except (ConnectionError, ValueError):
-                pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True

@@ -1,6 +1,6 @@
 """The registry is complete, and each set at hand measures what it should."""
 
-import importlib
+import importlib.util
 import re
 
 import pytest

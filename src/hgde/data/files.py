@@ -144,7 +144,7 @@ def _number_by_edges(edges: Table, source: str, target: str) -> tuple[Array, lis
     if ends.size == 0:
         raise edges.error("the table has no edges, and without a table of nodes that is an empty graph")
     codes, names = pd.factorize(ends, sort=ends.dtype.kind == "i")
-    return codes.reshape(2, -1).astype(np.int64), [str(value) for value in names.tolist()]
+    return codes.reshape(-1, 2).T.astype(np.int64), [str(value) for value in names.tolist()]
 
 
 def _number_by_ids(edges: Table, source: str, target: str, ids: list[str], nodes_path: Path) -> Array:
@@ -153,7 +153,7 @@ def _number_by_ids(edges: Table, source: str, target: str, ids: list[str], nodes
     ends = _ends(edges, source, target)
     codes, names = pd.factorize(ends)
     place = pd.Index(np.array(ids, dtype=object)).get_indexer(np.array([str(n) for n in names.tolist()], dtype=object))
-    numbers: Array = place[codes].reshape(2, -1).astype(np.int64) if ends.size else np.zeros((2, 0), dtype=np.int64)
+    numbers: Array = place[codes].reshape(-1, 2).T.astype(np.int64) if ends.size else np.zeros((2, 0), dtype=np.int64)
     unknown = np.flatnonzero((numbers < 0).any(0))
     if unknown.size:
         row = int(unknown[0])
@@ -164,6 +164,7 @@ def _number_by_ids(edges: Table, source: str, target: str, ids: list[str], nodes
 
 
 def _ends(edges: Table, source: str, target: str) -> Array:
+    """Both ends of every edge in reading order, ``[2 E]``."""
     for column in (source, target):
         values = edges.columns[column]
         if values.dtype.kind == "O":
@@ -173,7 +174,7 @@ def _ends(edges: Table, source: str, target: str) -> Array:
     first, second = edges.columns[source], edges.columns[target]
     if first.dtype != second.dtype:
         first, second = (np.array([str(v) for v in values.tolist()], dtype=object) for values in (first, second))
-    return np.concatenate([first, second])
+    return np.stack([first, second], axis=1).reshape(-1)
 
 
 def _unique_ids(table: Table, key: str) -> list[str]:

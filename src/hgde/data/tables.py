@@ -94,6 +94,9 @@ def read_bytes(path: Path) -> bytes:
 def _check_text(raw: bytes, path: Path, separator: str) -> None:
     if b"\x00" in raw:
         raise _at_byte(raw, raw.index(b"\x00"), path, separator, "a NUL byte: this is not a text table")
+    lone = raw.replace(b"\r\n", b"\n\n").find(b"\r")
+    if lone >= 0:
+        raise _at_byte(raw, lone, path, separator, "a carriage return inside a line; end lines with a newline")
     try:
         raw.decode("utf-8")
     except UnicodeDecodeError as error:

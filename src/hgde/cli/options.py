@@ -51,7 +51,8 @@ def _annotation(name: str) -> Any:
     wanted = next(option for option in options if option is not type(None))
     wanted = str if typing.get_origin(wanted) is typing.Literal else wanted
     is_tuple = typing.get_origin(wanted) is tuple
-    default = ",".join(f"{v:g}" for v in spec.default) if is_tuple else spec.default
+    value: Any = spec.default
+    default = ",".join(f"{v:g}" for v in value) if is_tuple else value
     flag = f"--{name.replace('_', '-')}"
     names = [f"{flag}/--no-{flag[2:]}"] if wanted is bool else [flag]
     choices = spec.metadata["choices"]

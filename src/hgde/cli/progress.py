@@ -59,9 +59,10 @@ class TrainingBar(Reporter):
         self.progress.remove_task(self.row)
         if not self.quiet:
             scores = "  ".join(f"{name} {100 * value:.1f}%" for name, value in outcome.test.items())
+            spent = f"{outcome.seconds:.1f} s, {outcome.epoch_ms:.1f} ms an epoch"
             self.console.print(
                 f"{self.label}seed {outcome.seed}: test {scores}  "
-                f"(epoch {outcome.best_epoch} of {outcome.epochs}, {outcome.seconds:.1f} s, {outcome.epoch_ms:.1f} ms each)",
+                f"(epoch {outcome.best_epoch} of {outcome.epochs}, {spent})",
                 highlight=False,
                 soft_wrap=True,
             )

@@ -21,7 +21,8 @@ def simulate_disease(
     Each person passes the disease to each contact below with probability ``spread``, so the infected form one subtree
     at the root. What is observed of a person is ``num_features`` noisy measurements whose means differ by ``signal``
     standard deviations between infected and healthy in the first quarter of the columns; the other columns are noise.
-    An outbreak that dies out or reaches nearly everyone is drawn anew. One person's measurements say little; those of the neighbourhood say much.
+    An outbreak that dies out or reaches nearly everyone is drawn anew. One person's measurements say little; those of
+    the neighbourhood say much.
 
     Args:
         seed: everything follows from it.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import torch
 from torch import Tensor, nn
 
@@ -22,7 +20,7 @@ class NodeDecoder(nn.Module):
     def forward(self, z: Tensor) -> Tensor:
         """Logits ``[N, classes]``."""
         manifold = self.linear.manifold
-        return cast(Tensor, manifold.logmap0(self.linear(manifold.logmap0(z), self.dropout)))
+        return manifold.logmap0(self.linear(manifold.logmap0(z), self.dropout))
 
 
 class LinkDecoder(nn.Module):

@@ -25,6 +25,12 @@ def setting(default: Any, help: str, group: str, choices: tuple[str, ...] = ()) 
     return field(default=default, metadata={"help": help, "group": group, "choices": choices})
 
 
+SOLVERS = (
+    *("heuler", "hrk4", "ham"),
+    *("euler", "midpoint", "heun", "rk4", "bosh3", "dopri5", "explicit_adams", "implicit_adams"),
+)
+"""Names of :data:`hgde.solvers.METHODS`, listed here so that settings are checked without loading torch."""
+
 DATA, MODEL, TRAINING, RUN = "Data", "Model", "Training", "Run"
 
 
@@ -59,7 +65,7 @@ class Settings:
     width: int = setting(16, "Dimension of the ball.", MODEL)
     time: float = setting(8.0, "How long to diffuse (T).", MODEL)
     step: float = setting(1.0, "Step of fixed-step solvers (tau).", MODEL)
-    method: str = setting("heuler", "Solver (`hgde orders` lists them).", MODEL)
+    method: str = setting("heuler", "Solver (`hgde orders` lists them).", MODEL, SOLVERS)
     rtol: float = setting(1e-3, "Relative tolerance of adaptive solvers.", MODEL)
     atol: float = setting(1e-4, "Absolute tolerance of adaptive solvers.", MODEL)
     diffusivity: str = setting(

@@ -119,7 +119,7 @@ def link_split(
     edges = graph.undirected_edges.cpu().numpy()
     num_edges, num_nodes = edges.shape[1], graph.num_nodes
     num_val, num_test = int(num_edges * val_share), int(num_edges * test_share)
-    if num_val < 1 or num_test < 1 or num_val + num_test >= num_edges:
+    if num_val < 1 or (num_test < 1 and test_share > 0) or num_val + num_test >= num_edges:
         raise GraphError(
             f"{num_edges} edges are too few to hide {val_share:.0%} for validation and {test_share:.0%} for testing"
         )

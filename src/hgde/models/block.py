@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-import torch
 from torch import Tensor, nn
 
 from hgde.diffusion import Diffusivity, GraphFlow, make_diffusivity
@@ -13,7 +12,7 @@ from hgde.geometry import PoincareBall
 from hgde.graph import Graph
 from hgde.kernels import diffuse_steps
 from hgde.models.encoder import Encoder
-from hgde.solvers import METHODS, Flow, Solution, odeint
+from hgde.solvers import METHODS, Flow, Method, Solution, odeint
 
 
 class HPDEBlock(nn.Module):
@@ -32,7 +31,7 @@ class HPDEBlock(nn.Module):
         self,
         flow: GraphFlow,
         time: float = 8.0,
-        method: str = "heuler",
+        method: str | Method = "heuler",
         step: float = 1.0,
         rtol: float = 1e-3,
         atol: float = 1e-4,
@@ -58,11 +57,12 @@ class HPDEBlock(nn.Module):
 
     def solve(self, z0: Tensor, graph: Graph, times: list[float]) -> Solution:
         """The solution at the given times, with its statistics."""
-        adaptive = METHODS[self.method].adaptive if self.method in METHODS else False
+        method = METHODS.get(self.method) if isinstance(self.method, str) else self.method
+        adaptive = method is not None and method.adaptive
         return odeint(
             Flow(self.flow.bind(z0, graph)),
             z0,
-            torch.tensor(times, dtype=z0.dtype),
+            times,
             manifold=self.flow.manifold,
             method=self.method,
             gradient=self.gradient,
@@ -99,7 +99,7 @@ class HGDEConv(nn.Module):
         in_channels: int,
         out_channels: int,
         time: float = 2.0,
-        method: str = "heuler",
+        method: str | Method = "heuler",
         step: float = 1.0,
         diffusivity: str | Diffusivity = "isotropic",
         eta: tuple[float, float, float] | None = (1.0, 0.6, 0.1),
@@ -114,7 +114,7 @@ class HGDEConv(nn.Module):
         if isinstance(diffusivity, str):
             diffusivity = make_diffusivity(diffusivity, out_channels, heads=heads)
         self.block = HPDEBlock(GraphFlow(target, diffusivity, eta, activation=activation), time, method, step)
-        self._last: tuple[Tensor, int, Graph] | None = None
+        self._last: tuple[Tensor, int, int, Graph] | None = None
 
     def forward(self, x: Tensor, edge_index: Tensor | Graph) -> Tensor:
         """``x [N, in]``; ``edge_index [2, E]`` of directed edges (source, target), used as they are."""
@@ -122,7 +122,9 @@ class HGDEConv(nn.Module):
         return self.block.flow.manifold.logmap0(self.block(self.encoder(x), graph))
 
     def _graph(self, edge_index: Tensor, num_nodes: int) -> Graph:
-        if self._last is None or self._last[0] is not edge_index or self._last[1] != num_nodes:
+        version = edge_index._version  # counts changes in place
+        known = self._last
+        if known is None or known[0] is not edge_index or known[1:3] != (version, num_nodes):
             graph = Graph.from_edges(edge_index, num_nodes, undirected=False, self_loops=True, merge_duplicates=False)
-            self._last = (edge_index, num_nodes, graph)
-        return self._last[2]
+            known = self._last = (edge_index, version, num_nodes, graph)
+        return known[3]

@@ -27,8 +27,8 @@ def model_inputs(trained: TrainedModel, dataset: Dataset) -> tuple[Features, Gra
     settings = trained.settings
     if settings.task == "links" and dataset.hash == trained.meta["data_hash"]:
         task = make_task(dataset, settings)
-        return task.features, task.graph
-    inputs = with_inputs(dataset, settings, dataset.graph)
+        return task.features.to(getattr(torch, settings.dtype)), task.graph
+    inputs = with_inputs(dataset, settings, dataset.graph, trained.scaling)
     if inputs.num_features != trained.meta["in_features"]:
         raise DataError(
             f"{dataset.name} has {inputs.num_features} features, the model was trained on {trained.meta['in_features']}"

@@ -11,6 +11,7 @@ from hgde.data.recipes import hgcn_features
 from hgde.graph import Graph, SparseFeatures
 from hgde.graph.split import NodeSplit, link_split, node_split
 from hgde.settings import Settings, SettingsError
+from hgde.training.inputs import InputScaling
 from hgde.training.tasks import LinkTask, NodeTask, Task
 
 
@@ -43,21 +44,31 @@ def choose_node_split(dataset: Dataset, settings: Settings) -> NodeSplit:
     return node_split(dataset, settings.protocol, index=settings.split, seed=settings.split)
 
 
-def with_inputs(dataset: Dataset, settings: Settings, graph: Graph) -> Dataset:
-    """The data set with the features a model is given; degrees, where a recipe has them, are those of ``graph``."""
+def with_inputs(dataset: Dataset, settings: Settings, graph: Graph, scaling: InputScaling | None = None) -> Dataset:
+    """The data set with the features a model is given; degrees, where a recipe has them, are those of ``graph``.
+
+    ``scaling`` is that of the nodes a model was trained on; by default it is worked out from this data set.
+    """
+    if dataset.name == "airport":
+        dropped = _dropped(dataset, settings)
+        return hgcn_features(dataset, settings.task, graph=graph, recipe=settings.protocol, drop_columns=dropped)
+    dataset = _without_columns(dataset, _dropped(dataset, settings))
+    scaling = scaling or InputScaling.of(dataset.features, settings.normalise)
+    return replace(dataset, features=scaling(dataset.features))
+
+
+def input_scaling(dataset: Dataset, settings: Settings) -> InputScaling:
+    """The scaling :func:`with_inputs` applies to this data set."""
+    if dataset.name == "airport":
+        return InputScaling("none")
+    return InputScaling.of(_without_columns(dataset, _dropped(dataset, settings)).features, settings.normalise)
+
+
+def _dropped(dataset: Dataset, settings: Settings) -> tuple[int, ...]:
     dropped = _columns(settings.drop_columns)
     if dataset.name == "disease_lp" and settings.protocol == "clean" and settings.task == "links":
         dropped = (*dropped, 10)  # a coordinate of the layout, which gives the links away
-    if dataset.name == "airport":
-        return hgcn_features(dataset, settings.task, graph=graph, recipe=settings.protocol, drop_columns=dropped)
-    if dropped:
-        dataset = _without_columns(dataset, dropped)
-    how = settings.normalise
-    if how == "auto":
-        how = "rows" if isinstance(dataset.features, SparseFeatures) else "columns"
-    if how == "rows":
-        return dataset.row_normalised()
-    return _standardised(dataset) if how == "columns" else dataset
+    return dropped
 
 
 def _columns(text: str) -> tuple[int, ...]:
@@ -68,16 +79,10 @@ def _columns(text: str) -> tuple[int, ...]:
 
 
 def _without_columns(dataset: Dataset, dropped: tuple[int, ...]) -> Dataset:
+    if not dropped:
+        return dataset
     kept = torch.tensor([column for column in range(dataset.num_features) if column not in dropped])
     if isinstance(dataset.features, SparseFeatures):
         matrix = dataset.features.to_scipy()[:, kept.numpy()]
         return replace(dataset, features=SparseFeatures.from_scipy(matrix, dataset.features.dtype))
     return replace(dataset, features=dataset.features[:, kept])
-
-
-def _standardised(dataset: Dataset) -> Dataset:
-    dense = dataset.features.to_dense() if isinstance(dataset.features, SparseFeatures) else dataset.features
-    deviation = dense.std(0, correction=0)
-    deviation = torch.where(deviation > 0, deviation, torch.ones_like(deviation))
-    # Divided by the root of their number as well, rows have length one on average: a start well inside the ball.
-    return replace(dataset, features=(dense - dense.mean(0)) / (deviation * dense.shape[1] ** 0.5))

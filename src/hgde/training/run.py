@@ -16,7 +16,8 @@ from hgde.data import Dataset
 from hgde.models import HGDE, NodeModel
 from hgde.settings import Settings, from_dict
 from hgde.training import checkpoint
-from hgde.training.prepare import load_dataset, make_task
+from hgde.training.inputs import InputScaling
+from hgde.training.prepare import input_scaling, load_dataset, make_task
 from hgde.training.tasks import Task
 from hgde.training.trainer import Epoch, Outcome, Trainer, seed_everything
 
@@ -80,9 +81,15 @@ def versions() -> dict[str, str]:
 
 
 def choose_device(settings: Settings) -> torch.device:
-    if settings.device != "auto":
-        return torch.device(settings.device)
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if settings.device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(settings.device)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise RunError(f"device {settings.device!r} cannot be used here ({reason}); try auto or cpu") from None
+    return device
 
 
 def build_hgde(settings: Settings, in_features: int, num_classes: int | None) -> NodeModel:
@@ -112,10 +119,13 @@ def train(
     if settings.threads is not None:
         torch.set_num_threads(settings.threads)
     if folder is not None:
-        _claim(folder, settings, resume)
+        _check_folder(folder, settings, resume)
+    device = choose_device(settings)
     dataset = dataset if dataset is not None else load_dataset(settings)
     task = task if task is not None else make_task(dataset, settings)
-    device = choose_device(settings)
+    if folder is not None:
+        # Only now that the data is accepted: a refused graph must not leave a folder that looks like a run.
+        _write_json(folder / "settings.json", settings.to_dict())
     task.to(device, getattr(torch, settings.dtype))
     outcomes = []
     for seed in range(settings.seed, settings.seed + settings.seeds):
@@ -135,7 +145,7 @@ def train(
     return summary
 
 
-def _claim(folder: Path, settings: Settings, resume: bool) -> None:
+def _check_folder(folder: Path, settings: Settings, resume: bool) -> None:
     known = folder / "settings.json"
     if known.exists():
         before = json.loads(known.read_text(encoding="utf-8"))
@@ -145,7 +155,6 @@ def _claim(folder: Path, settings: Settings, resume: bool) -> None:
         if changed:
             told = ", ".join(f"{k}: {before.get(k)} then, {getattr(settings, k)} now" for k in sorted(changed))
             raise RunError(f"the run in {folder} was made with other settings ({told}); resume with the same ones")
-    _write_json(known, settings.to_dict())
 
 
 def _keep(place: Path, model: NodeModel, outcome: Outcome, settings: Settings, task: Task, dataset: Dataset) -> None:
@@ -160,7 +169,10 @@ def _keep(place: Path, model: NodeModel, outcome: Outcome, settings: Settings, t
         "split_hash": task.split_hash,
         "versions": versions(),
     }
-    checkpoint.save(place / "model.safetensors", dict(model.state_dict()), meta)
+    scaling = input_scaling(dataset, settings)
+    meta["input_scaling"] = scaling.how
+    tensors = {f"inputs/{name}": value for name, value in scaling.tensors().items()} | dict(model.state_dict())
+    checkpoint.save(place / "model.safetensors", tensors, meta)
     _write_json(place / "result.json", asdict(outcome))
 
 
@@ -175,6 +187,7 @@ class TrainedModel:
     model: HGDE
     settings: Settings
     meta: dict[str, Any]
+    scaling: InputScaling
 
 
 def load_model(folder: Path, seed: int | None = None) -> TrainedModel:
@@ -188,5 +201,6 @@ def load_model(folder: Path, seed: int | None = None) -> TrainedModel:
     tensors, meta = checkpoint.load(place / "model.safetensors")
     settings = from_dict(meta["settings"])
     model = HGDE.from_settings(settings, meta["in_features"], meta["num_classes"])
+    scaling = InputScaling(meta["input_scaling"], tensors.pop("inputs/mean", None), tensors.pop("inputs/scale", None))
     model.load_state_dict(tensors)
-    return TrainedModel(model.eval(), settings, meta)
+    return TrainedModel(model.eval(), settings, meta, scaling)

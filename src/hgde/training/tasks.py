@@ -6,6 +6,7 @@ A task holds the features, the graph that messages may pass on, and the labels. 
 
 from __future__ import annotations
 
+import math
 from typing import Protocol
 
 import torch
@@ -139,8 +140,11 @@ class NodeTask(_Held):
         return {self.metric: METRICS[self.metric](chosen, self.val_labels), "loss": float(loss)}
 
     def test_scores(self, model: NodeModel, outputs: Tensor) -> Scores:
+        names = ("accuracy", "f1")
+        if self.test.numel() == 0:
+            return dict.fromkeys(names, math.nan)
         chosen = outputs.index_select(0, self.test)
-        return {name: METRICS[name](chosen, self._test_labels) for name in ("accuracy", "f1")}
+        return {name: METRICS[name](chosen, self._test_labels) for name in names}
 
 
 class LinkTask(_Held):
@@ -185,8 +189,11 @@ class LinkTask(_Held):
 
     def test_scores(self, model: NodeModel, outputs: Tensor) -> Scores:
         assert isinstance(model, HGDE)
+        names = ("roc_auc", "average_precision")
+        if self._test_labels.numel() == 0:
+            return dict.fromkeys(names, math.nan)
         scores = model.score_pairs(outputs, self._test_pairs)
-        return {name: METRICS[name](scores, self._test_labels) for name in ("roc_auc", "average_precision")}
+        return {name: METRICS[name](scores, self._test_labels) for name in names}
 
 
 def _labelled(positive: Tensor, negative: Tensor) -> tuple[Tensor, Tensor]:

@@ -135,18 +135,23 @@ class Trainer:
             self.optimisers.step()
         value = float(loss.detach())
         if not math.isfinite(value):
-            raise TrainingError(
-                f"the loss became {value} in epoch {self.progress.epoch + 1} "
-                f"(curvatures {self.model.curvatures()}, {counter.total} points pulled back from the boundary). "
-                "Try a smaller learning rate, dtype float64, or a fixed curvature"
-            )
+            raise self._diverged(f"the loss became {value}")
         return value, counter.total
+
+    def _diverged(self, what: str) -> TrainingError:
+        return TrainingError(
+            f"{what} in epoch {self.progress.epoch + 1} (curvatures {self.model.curvatures()}). "
+            "Try a smaller learning rate, dtype float64, or a fixed curvature"
+        )
 
     @torch.no_grad()
     def _validate(self, loss: float, pulled_back: int) -> Epoch:
         self.model.eval()
         progress, task = self.progress, self.task
-        scores = task.validation_scores(self.model, task.outputs(self.model))
+        outputs = task.outputs(self.model)
+        if not bool(torch.isfinite(outputs).all()):
+            raise self._diverged("the model's output became infinite or undefined")
+        scores = task.validation_scores(self.model, outputs)
         score, validation_loss = scores[task.metric], scores["loss"]
         progress.epoch += 1
         progress.pulled_back += pulled_back

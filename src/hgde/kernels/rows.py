@@ -2,8 +2,8 @@
 
 A pass works on a range of *blocks* of rows. Blocks depend on the graph alone, each writes its own rows and its own line
 of ``partial``, and those lines are added in order afterwards: the result does not depend on the number of threads.
-Within a block, rows go by strips and edges by chunks: inner products of a chunk first, then the scalars of all its edges
-in one vectorised loop, then the sums while the neighbours' rows are still in cache.
+Within a block, rows go by strips and edges by chunks: inner products of a chunk first, then the scalars of all its
+edges in one vectorised loop, then the sums while the neighbours' rows are still in cache.
 
 ``values`` is given for one weight per edge, ``table, index, scale`` for one per edge and channel; the absent ones are
 ``None`` and compiled away. ``mode`` is 0 for the tangent sum alone, 1 for the exponential of it, 2 with the residual.
@@ -36,7 +36,7 @@ from hgde.kernels.strips import (
     midpoint_strip_backward,
 )
 
-CHUNK = 128
+CHUNK = 64
 AHEAD = 8
 (DELTA, QJ, BI, AI, S, SPREAD, PI, GEI, GEO, GXI, GXO, AO, ALONG, TO_NEIGHBOUR, TO_G, TO_Z, F, EC) = tuple(
     CHUNK * n for n in range(18)
@@ -49,7 +49,7 @@ def gather_strip(
     first: int, n: int, indptr: Any, indices: Any, z: Any, values: Any, table: Any, index: Any, c: float,
     margin: float, v: Any, push: Any, w: Any, x: Any,
 ) -> None:  # fmt: skip
-    """``v_r = sum_j a_rj log_{z_r}(z_j)`` for ``n`` rows from ``first`` on; for channel weights without the row's scale."""
+    """``v_r = sum_j a_rj log_{z_r}(z_j)`` for ``n`` rows from ``first`` on; channel weights without the row's scale."""
     d = z.shape[1]
     kind = z.dtype.type
     line = 64 // z.itemsize
@@ -272,6 +272,15 @@ def chunk_terms(n: int, c: float, margin: float, x: Any) -> None:
         x[TO_NEIGHBOUR + k] = a * s * b_j
 
 
+@inlined
+def add_own(packed: Any, i: int, to_g: float, to_z: float, gz: Any) -> None:
+    """What the edges of a row contribute along the row's own gradient and point, added once per row."""
+    d = packed.shape[1] // 2
+    g, z = packed.dtype.type(to_g), packed.dtype.type(to_z)
+    for k in range(d):
+        gz[i, k] += g * packed[i, d + k] + z * packed[i, k]
+
+
 @compiled
 def backward_edges(
     begin: int, end: int, blocks: Any, group: int, indptr: Any, neighbours: Any, in_edge: Any, out_edge: Any,
@@ -288,9 +297,9 @@ def backward_edges(
     line = 64 // packed.itemsize
     x = np.zeros(EDGE_SLOTS)
     final = neighbours.shape[0] - 1
-    own = np.zeros(d, packed.dtype)
     for block in range(begin, end):
-        row, known = blocks[block], -1
+        row, known, summed = blocks[block], -1, blocks[block]
+        to_g, to_z = 0.0, 0.0
         p, zg = kind(0), kind(0)
         for start in range(indptr[blocks[block]], indptr[blocks[block + 1]], CHUNK):
             stop = min(start + CHUNK, indptr[blocks[block + 1]])
@@ -343,35 +352,35 @@ def backward_edges(
             for e in range(start, stop):
                 while indptr[row + 1] <= e:
                     row += 1
+                if row != summed:
+                    add_own(packed, summed, to_g, to_z, gz)
+                    summed, to_g, to_z = row, 0.0, 0.0
                 j, here, there, o = neighbours[e], in_edge[e], out_edge[e], e - start
                 partial[block, 0] += x[EC + o]
-                along, to_neighbour, to_z = kind(x[ALONG + o]), kind(x[TO_NEIGHBOUR + o]), kind(x[TO_Z + o])
+                to_z += x[TO_Z + o]
+                along, to_neighbour = kind(x[ALONG + o]), kind(x[TO_NEIGHBOUR + o])
                 if values is not None:
-                    to_g = kind(x[TO_G + o])
+                    to_g += x[TO_G + o]
                     if here >= 0:
                         gvalues[here] += kind(x[F + o])
                     for k in range(d):
-                        gz[row, k] += (
-                            along * (packed[j, k] - packed[row, k])
-                            + to_neighbour * packed[j, d + k]
-                            + to_g * packed[row, d + k]
-                            + to_z * packed[row, k]
-                        )
+                        gz[row, k] += along * (packed[j, k] - packed[row, k]) + to_neighbour * packed[j, d + k]
                 if table is not None:
                     row_in, row_out = index[max(here, 0)], index[max(there, 0)]
-                    to_g = kind(x[TO_G + o])
+                    own = kind(x[TO_G + o])
                     for k in range(d):
                         gz[row, k] += (
                             along * (packed[j, k] - packed[row, k])
                             + to_neighbour * packed[j, d + k] * table[row_out, k]
-                            + to_g * packed[row, d + k] * table[row_in, k]
-                            + to_z * packed[row, k]
+                            + own * packed[row, d + k] * table[row_in, k]
                         )
                     if here >= 0:
                         copy, s_e, s_x = block // group, kind(x[S + o]), kind(x[SPREAD + o])
                         for k in range(d):
-                            own[k] = packed[row, d + k] * (s_e * (packed[j, k] - packed[row, k]) - s_x * packed[row, k])
-                            gtable[copy, row_in, k] += own[k]
+                            y, own_point = packed[j, k], packed[row, k]
+                            gtable[copy, row_in, k] += packed[row, d + k] * (s_e * (y - own_point) - s_x * own_point)
+        if blocks[block + 1] > blocks[block]:
+            add_own(packed, summed, to_g, to_z, gz)
 
 
 @compiled

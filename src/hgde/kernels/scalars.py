@@ -1,4 +1,4 @@
-"""Compiled scalar functions written so that loops over many arguments vectorise: no calls, no branches, no exceptions."""
+"""Compiled scalar functions without calls, branches or exceptions: loops over many arguments vectorise."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _from_bits(typingctx: Any, n: Any) -> Any:
 
 @inlined
 def log_above_one(x: float) -> float:
-    """``log x`` for ``x >= 1``, to about 1e-16 of the value or of 1: ``x = 2^e m``, ``log m = 2 artanh((m-1)/(m+1))``."""
+    """``log x`` for ``x >= 1``: with ``x = 2^e m``, ``log m = 2 artanh((m - 1) / (m + 1))``."""
     n = _bits(x)
     e = (n - _SQRT_HALF_BITS) >> _MANTISSA
     m = _from_bits(n - (e << _MANTISSA))

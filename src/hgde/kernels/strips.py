@@ -1,8 +1,8 @@
 """Compiled work on a strip of up to 64 rows: activation, exponential, residual, and their gradients.
 
-Each function alternates loops over rows and width (inner products and combinations, in the arrays' dtype) with loops over
-the scalars of all rows at once (double precision, vectorised). The scalars live in one flat buffer ``w`` at fixed distances, by
-which the compiler knows that they do not overlap.
+Each function alternates loops over rows and width (inner products and combinations, in the arrays' dtype) with loops
+over the scalars of all rows at once (double precision, vectorised). The scalars live in one flat buffer ``w`` at fixed
+distances, by which the compiler knows that they do not overlap.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def exp_strip(z: Any, first: int, n: int, u: Any, c: float, margin: float, moved
 def exp_strip_backward(
     z: Any, first: int, n: int, u: Any, c: float, moved: Any, gm: Any, gz: Any, gu: Any, w: Any
 ) -> None:
-    """From ``gm``, the gradient at ``moved``: ``gz += ...``, ``gu = ...``, ``w[GC] += ...``, after :func:`exp_strip`."""
+    """From ``gm`` at ``moved``: ``gz += ...``, ``gu = ...``, ``w[GC] += ...``; follows :func:`exp_strip`."""
     d = z.shape[1]
     kind = z.dtype.type
     for r in range(n):
@@ -225,7 +225,7 @@ def midpoint_strip_backward(
     z: Any, first: int, n: int, z0: Any, moved: Any, eta: Any, c: float, margin: float,
     grad: Any, gm: Any, gz: Any, gz0: Any, w: Any,
 ) -> None:  # fmt: skip
-    """From ``grad`` at the midpoints: ``gm = ...``, ``gz = ...``, ``gz0 += ...``; ``w[GC], w[GE0..2]`` for ``c, eta``."""
+    """From ``grad`` at the midpoints: ``gm = ...``, ``gz = ...``, ``gz0 += ...``; scalars ``w[GC]``, ``w[GE0..2]``."""
     d = z.shape[1]
     kind = z.dtype.type
     for r in range(n):

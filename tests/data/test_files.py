@@ -151,6 +151,8 @@ def test_ids_are_kept_as_written(tmp_path):
     edges = write(tmp_path, "e.csv", "source,target\n007,7\n7,1e3\n")
     dataset = read_graph(edges)
     assert sorted(dataset.ids) == ["007", "1e3", "7"]
+    big = read_graph(write(tmp_path, "big.csv", "source,target\n7,99999999999999999999\n7,18446744073709551615\n"))
+    assert sorted(big.ids) == ["18446744073709551615", "7", "99999999999999999999"]
     nodes = write(tmp_path, "n.csv", "id,a\n7,1\n007,2\n1e3,3\n")
     assert read_graph(edges, nodes).ids == ["7", "007", "1e3"]
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -156,28 +158,26 @@ def _read_plain(raw: bytes, path: Path, separator: str, header: list[str], first
         return Table(path, {name: np.zeros(0, dtype=object) for name in header}, line_of)
     options: dict[str, Any] = {"sep": separator, "header": None, "names": header, "quoting": csv.QUOTE_NONE}
     if _all_plain_integers(body, separator):
-        numbers = pd.read_csv(io.BytesIO(body), dtype=np.int64, **options)
-        return Table(path, {name: numbers[name].to_numpy() for name in header}, line_of)
-    text = pd.read_csv(io.BytesIO(body), dtype=str, na_filter=False, **options)
-    strip = b" " in body or b"\r" in body or (separator != "\t" and b"\t" in body)
-    columns = {name: (text[name].str.strip() if strip else text[name]).to_numpy(dtype=object) for name in header}
+        with suppress(OverflowError, ValueError):  # a number beyond int64 is a name like any other
+            numbers = pd.read_csv(io.BytesIO(body), dtype=np.int64, **options)
+            return Table(path, {name: numbers[name].to_numpy() for name in header}, line_of)
+    # As objects the parser makes one Python string of each distinct text, however often an edge list repeats it.
+    text = pd.read_csv(io.BytesIO(body), dtype=object, na_filter=False, **options)
+    columns = {name: text[name].to_numpy(dtype=object) for name in header}
+    if b" " in body or b"\r" in body or (separator != "\t" and b"\t" in body):
+        columns = {name: np.array([cell.strip() for cell in cells], dtype=object) for name, cells in columns.items()}
     return Table(path, columns, line_of)
 
 
 def _all_plain_integers(body: bytes, separator: str) -> bool:
     """Whether there is nothing but non-negative integers as Python would print them, so that no id is changed."""
-    content = np.frombuffer(body, dtype=np.uint8)
-    digit = (content >= ord("0")) & (content <= ord("9"))
-    between = (content == ord(separator)) | (content == ord("\n")) | (content == ord("\r"))
-    if not bool((digit | between).all()):
+    mark = separator.encode()
+    if body.translate(None, b"0123456789\r\n" + mark):
         return False
-    before = np.concatenate([[True], between[:-1]])
-    after = np.concatenate([between[1:], [True]])
-    padded = (content == ord("0")) & before & ~after
-    empty_field = (content == ord(separator)) & (before | after)
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], digit.astype(np.int8), [0]])))
-    longest = int((edges[1::2] - edges[::2]).max()) if edges.size else 0
-    return not bool(padded.any()) and not bool(empty_field.any()) and longest <= 18
+    lines = b"\n" + body
+    if any(gap in lines for gap in (mark + mark, mark + b"\n", mark + b"\r", b"\n" + mark)):
+        return False
+    return re.search(b"[\n" + mark + b"]0[0-9]", lines) is None
 
 
 def _read_quoted(raw: bytes, path: Path, separator: str, header: list[str], first_row: int) -> Table:

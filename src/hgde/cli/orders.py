@@ -1,0 +1,59 @@
+"""``hgde orders``: declared and measured order of every solver."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hgde.cli.errors import friendly
+
+
+@friendly
+def orders(
+    method: Annotated[
+        list[str] | None, typer.Option("--method", help="Only this method; may be given several times.")
+    ] = None,
+) -> None:
+    """Measure the order of every solver in the plane and on balls, and compare it with what is declared."""
+    import sys
+
+    from rich.console import Console
+    from rich.progress import Progress
+    from rich.table import Table
+
+    from hgde.solvers.orders import measure_order, standard_problems
+    from hgde.solvers.registry import METHODS, resolve
+
+    names = [resolve(name, {}).name for name in method] if method else list(METHODS)
+    problems = standard_problems()
+    table = Table(title="order of convergence, measured (halving the step from 1/64 to 1/128)")
+    table.add_column("method")
+    table.add_column("declared", justify="right")
+    for space in problems:
+        table.add_column(space, justify="right")
+    wrong: list[str] = []
+    console = Console()
+    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task("measuring", total=len(names) * len(problems))
+        for name in names:
+            row = []
+            for space, problem in problems.items():
+                progress.update(task, description=f"{name}, {space}")
+                measured = measure_order(name, problem, space)
+                row.append(f"{measured.order:.2f}" if measured.agrees else f"[red]{measured.order:.2f}[/red]")
+                if not measured.agrees:
+                    wrong.append(f"{name} on {space}: declared {measured.declared}, measured {measured.order:.2f}")
+                progress.advance(task)
+            table.add_row(name, str(METHODS[name].order), *row)
+    console.print(table)
+    for line in wrong:
+        console.print(f"[red]{line}[/red]")
+    if wrong:
+        raise typer.Exit(1)
+    console.print("Every measured order is within 0.2 of the declared one.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("orders")(orders)

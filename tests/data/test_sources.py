@@ -165,3 +165,29 @@ def test_supplied_embeddings_become_a_neighbour_graph(tmp_path):
 def test_generated_sets_take_options_and_others_do_not():
     with pytest.raises(DataError, match="no option seed"):
         load("digits", seed=3)
+
+
+def test_20news_recipe(monkeypatch, tmp_path):
+    """The posts themselves cannot be had here; the recipe is checked on posts of its own."""
+    from types import SimpleNamespace
+
+    asked = {}
+    posts = ["rocket orbit rocket", "engine car the", "orbit moon", "car wheel engine engine"] * 5
+
+    def fetch(**options):
+        asked.update(options)
+        return SimpleNamespace(data=posts, target=np.array([0, 1, 0, 1] * 5), target_names=["space", "autos"])
+
+    monkeypatch.setattr("sklearn.datasets.fetch_20newsgroups", fetch)
+    monkeypatch.setitem(DATASETS, "20news", replace(DATASETS["20news"], expected=None))
+    dataset = load("20news", k=3)
+    assert asked["subset"] == "all"
+    assert len(asked["categories"]) == 10
+    assert dataset.feature_names == ["car", "engine", "moon", "orbit", "rocket", "wheel"]
+    torch.testing.assert_close(dense(dataset).square().sum(1), torch.ones(20))
+    assert dataset.class_names == ["space", "autos"]
+
+
+def test_20news_offline_says_what_to_do():
+    with pytest.raises(DataError, match=r"20news.*put 20news\.npz into the folder"):
+        load("20news", download=False)

@@ -27,7 +27,7 @@ def orders(
 
     names = [resolve(name, {}).name for name in method] if method else list(METHODS)
     problems = standard_problems()
-    table = Table(title="order of convergence, measured (halving the step from 1/64 to 1/128)")
+    table = Table(title="order of convergence, measured by halving the step")
     table.add_column("method")
     table.add_column("declared", justify="right")
     for space in problems:

@@ -8,7 +8,7 @@ from hgde.solvers.normal import RungeKutta
 from hgde.solvers.odeint import odeint
 from hgde.solvers.paper import HAM, HRK4, HEuler
 from hgde.solvers.registry import METHODS
-from hgde.solvers.solution import Solution, SolverError, Statistics, Status
+from hgde.solvers.solution import InputError, Solution, SolverError, Statistics, Status
 from hgde.solvers.tableau import TABLEAUS, Tableau
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Controller",
     "Flow",
     "HEuler",
+    "InputError",
     "Method",
     "RungeKutta",
     "Solution",

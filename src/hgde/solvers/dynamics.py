@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from hgde.geometry.manifold import Manifold
+from hgde.solvers.solution import InputError
 
 FieldFunction = Callable[[Tensor, Tensor], Tensor]
 
@@ -39,10 +40,10 @@ class Dynamics:
         self.evaluations += 1
         value = self._function(torch.full((), t, dtype=x.dtype, device=x.device), x)
         if not isinstance(value, Tensor):
-            raise TypeError(f"expected the field to return a tensor, got {type(value).__name__}")
+            raise InputError(f"expected the field to return a tensor, got {type(value).__name__}")
         if value.shape != x.shape or value.dtype != x.dtype:
             kind = "a point" if self.is_flow else "a tangent vector"
-            raise ValueError(
+            raise InputError(
                 f"expected the field to return {kind} of shape {tuple(x.shape)} and {x.dtype} like the state, "
                 f"got shape {tuple(value.shape)} and {value.dtype}; the signature is field(t, x)"
             )

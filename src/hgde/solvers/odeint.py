@@ -17,7 +17,7 @@ from hgde.solvers.dynamics import Dynamics, FieldFunction, Flow
 from hgde.solvers.integrate import Stepper, integrate_adaptive, integrate_fixed
 from hgde.solvers.method import Method, Tolerances
 from hgde.solvers.registry import resolve
-from hgde.solvers.solution import Solution, SolverError, Statistics, Status
+from hgde.solvers.solution import InputError, Solution, SolverError, Statistics, Status
 
 #: Tolerances of an implicit method's corrector when none are given: a few digits above rounding.
 CORRECTOR_TOLERANCES = {torch.float32: Tolerances(1e-5, 1e-7), torch.float64: Tolerances(1e-10, 1e-12)}
@@ -60,7 +60,7 @@ def odeint(
     times = _times(t)
     _check_state(x0, manifold)
     if gradient not in ("backprop", "recompute"):
-        raise ValueError(f"expected gradient 'backprop' or 'recompute', got {gradient!r}")
+        raise InputError(f"expected gradient 'backprop' or 'recompute', got {gradient!r}")
     span = times[-1] - times[0]
     adaptive = _is_adaptive(chosen, step, rtol, atol)
     tolerances = _tolerances(chosen, adaptive, rtol, atol, x0.dtype)
@@ -85,16 +85,16 @@ def odeint(
 
 def _times(t: Tensor | Sequence[float]) -> tuple[float, ...]:
     if isinstance(t, Tensor) and t.dim() != 1:
-        raise ValueError(f"expected a one-dimensional tensor of times, got shape {tuple(t.shape)}")
+        raise InputError(f"expected a one-dimensional tensor of times, got shape {tuple(t.shape)}")
     times = tuple(float(value) for value in (t.tolist() if isinstance(t, Tensor) else t))
     if len(times) < 2:
-        raise ValueError(f"expected at least two times, the first being that of x0, got {len(times)}")
+        raise InputError(f"expected at least two times, the first being that of x0, got {len(times)}")
     if not all(map(math.isfinite, times)):
-        raise ValueError(f"expected finite times, got {times}")
+        raise InputError(f"expected finite times, got {times}")
     pairs = list(pairwise(times))
     if not (all(a < b for a, b in pairs) or all(a > b for a, b in pairs)):
         at = next(i for i, (a, b) in enumerate(pairs) if (b - a) * (times[1] - times[0]) <= 0)
-        raise ValueError(
+        raise InputError(
             f"expected strictly increasing or strictly decreasing times, got {times[at]:g} followed by "
             f"{times[at + 1]:g} at position {at}; sort them and drop duplicates"
         )
@@ -103,31 +103,31 @@ def _times(t: Tensor | Sequence[float]) -> tuple[float, ...]:
 
 def _check_state(x0: Tensor, manifold: Manifold) -> None:
     if not isinstance(manifold, Manifold):
-        raise TypeError(
+        raise InputError(
             f"expected a Manifold such as PoincareBall() or Euclidean(), got {type(manifold).__name__}; "
             "wrap a geoopt manifold in GeooptManifold"
         )
     if not isinstance(x0, Tensor):
-        raise TypeError(f"expected x0 to be a tensor of points, got {type(x0).__name__}")
+        raise InputError(f"expected x0 to be a tensor of points, got {type(x0).__name__}")
     found = manifold.problems(x0)
     if found:
-        raise ValueError("x0 is not a valid state: " + "; ".join(found))
+        raise InputError("x0 is not a valid state: " + "; ".join(found))
 
 
 def _is_adaptive(method: Method, step: float | None, rtol: float | None, atol: float | None) -> bool:
     if step is not None:
         if not (math.isfinite(step) and step > 0):
-            raise ValueError(f"expected a positive step, got {step}; the direction follows from the times")
+            raise InputError(f"expected a positive step, got {step}; the direction follows from the times")
         return False
     if not method.adaptive:
         if (rtol is not None or atol is not None) and not method.implicit:
-            raise ValueError(
+            raise InputError(
                 f"{method.name} has no error estimate, so rtol and atol have nothing to act on; "
                 "give step instead, or use dopri5 or bosh3"
             )
         return False
     if rtol is None and atol is None:
-        raise ValueError(
+        raise InputError(
             f"{method.name} chooses its steps by tolerance and there is no good default: give rtol and/or atol "
             "(lengths in the manifold's metric), or step for fixed steps"
         )
@@ -139,13 +139,13 @@ def _tolerances(
 ) -> Tolerances:
     for name, value in (("rtol", rtol), ("atol", atol)):
         if value is not None and not (math.isfinite(value) and value >= 0):
-            raise ValueError(f"expected {name} to be a number >= 0, got {value}")
+            raise InputError(f"expected {name} to be a number >= 0, got {value}")
     if rtol is None and atol is None:
         return CORRECTOR_TOLERANCES.get(dtype, CORRECTOR_TOLERANCES[torch.float32])
     relative = rtol or 0.0
     absolute = atol if atol is not None else 0.01 * relative
     if relative == 0.0 and absolute == 0.0:
-        raise ValueError("expected rtol or atol above 0: no solve meets a tolerance of exactly 0")
+        raise InputError("expected rtol or atol above 0: no solve meets a tolerance of exactly 0")
     return Tolerances(relative, absolute)
 
 

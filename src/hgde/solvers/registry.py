@@ -10,6 +10,7 @@ from hgde.solvers.adams import Adams
 from hgde.solvers.method import Method
 from hgde.solvers.normal import RungeKutta
 from hgde.solvers.paper import HAM, HRK4, HEuler
+from hgde.solvers.solution import InputError
 from hgde.solvers.tableau import BOSH3, DOPRI5, EULER, HEUN, MIDPOINT, RK4
 
 METHODS: dict[str, Method] = {
@@ -36,17 +37,17 @@ def resolve(method: str | Method, options: dict[str, Any]) -> Method:
         found = METHODS.get(method)
         if found is None:
             near = difflib.get_close_matches(method, METHODS, n=1, cutoff=0.0)
-            raise ValueError(f"unknown method {method!r}; did you mean {near[0]!r}? Known: {', '.join(METHODS)}")
+            raise InputError(f"unknown method {method!r}; did you mean {near[0]!r}? Known: {', '.join(METHODS)}")
         method = found
     if not isinstance(method, Method):
-        raise TypeError(f"expected a method or its name, got {type(method).__name__}")
+        raise InputError(f"expected a method or its name, got {type(method).__name__}")
     if not options:
         return method
     fields = dataclasses.fields(method)  # type: ignore[arg-type]
     known = [f.name for f in fields if f.name not in ("implicit_formula", "tableau")]
     unknown = sorted(set(options) - set(known))
     if unknown:
-        raise TypeError(
+        raise InputError(
             f"{method.name} has no option {unknown[0]!r}; it takes {', '.join(known) if known else 'no options'}"
         )
     return dataclasses.replace(method, **options)  # type: ignore[type-var]

@@ -71,6 +71,10 @@ class Solution:
         return self.trajectory[-1]
 
 
+class InputError(ValueError):
+    """A question that cannot be asked: what was expected, what came, and what to try."""
+
+
 class SolverError(RuntimeError):
     """A solve that could not be finished; carries the status and what had been spent."""
 

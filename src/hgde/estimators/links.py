@@ -1,0 +1,108 @@
+"""Learn from the edges alone: predict links, or embed nodes without labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.metrics import roc_auc_score
+from sklearn.utils.validation import check_is_fitted
+
+from hgde.data import Dataset
+from hgde.estimators.base import Array, HGDEEstimator
+from hgde.estimators.inputs import unpack
+from hgde.graph import GraphError
+from hgde.graph.split import link_split
+from hgde.training.tasks import LinkTask
+
+
+class _FromEdges(HGDEEstimator):
+    def fit(self, X: Any, y: Any = None, *, graph: Any = None, edge_index: Any = None) -> Any:
+        """Learn to tell edges from non-edges; a share ``validation_fraction`` of the edges is held back to stop by.
+
+        ``y`` is not used. ``X`` and the graph may be all that :class:`HGDEClassifier` takes.
+        """
+        given = unpack(X, None, graph, edge_index)
+        settings = self._settings("links")
+        features, _ = self._start(given.rows, given.graph, settings)
+        num_edges = int(self.graph_.undirected_edges.shape[1])
+        if num_edges < 2:
+            raise GraphError(
+                f"links are learned from at least 2 edges; this graph of {self.graph_.num_nodes} nodes "
+                f"(n_samples={self.graph_.num_nodes}) has {num_edges}"
+            )
+        share = max(self.validation_fraction, 1.000001 / num_edges)
+        split = link_split(self.graph_, settings.seed, "clean", val_share=share, test_share=0.0)
+        task = LinkTask(Dataset("X", self.graph_, features), split, settings.metric)
+        task.graph = self._passing(task.graph, settings)
+        self._train(task, settings)
+        return self
+
+
+class HGDEEmbedder(_FromEdges):
+    """Embed nodes in the Poincaré ball without labels: joined nodes near each other, others apart.
+
+    Example::
+
+        points = HGDEEmbedder(width=2).fit_transform(X, graph=adjacency)    # [N, 2], inside the disk
+
+    Attributes: ``graph_``, ``curvature_``, ``n_features_in_``, ``n_iter_``, ``best_epoch_``, ``validation_score_``.
+    """
+
+
+class HGDELinkPredictor(_FromEdges):
+    """Predict whether two nodes are linked, from their distance in the ball (Fermi-Dirac decoder).
+
+    Example::
+
+        model = HGDELinkPredictor().fit(X, graph=adjacency)
+        model.predict_proba([[0, 5], [3, 9]])[:, 1]                         # pairs of the nodes it was fitted on
+        model.predict_proba(pairs, X=other_rows, graph=other_graph)         # pairs of other nodes
+
+    Attributes: ``classes_`` (0: no link, 1: link), ``embedding_`` of the fitted nodes, and those of the embedder.
+    """
+
+    def fit(self, X: Any, y: Any = None, *, graph: Any = None, edge_index: Any = None) -> HGDELinkPredictor:
+        super().fit(X, y, graph=graph, edge_index=edge_index)
+        self.classes_ = np.array([0, 1])
+        given = unpack(X, None, graph, edge_index)
+        self.embedding_ = self._embed(given.rows, given.graph).cpu().numpy()
+        return self
+
+    @torch.no_grad()
+    def predict_proba(self, pairs: Any, *, X: Any = None, graph: Any = None, edge_index: Any = None) -> Array:
+        """Probabilities ``[M, 2]`` of no link and of a link, for pairs ``[M, 2]`` of row numbers."""
+        check_is_fitted(self)
+        if X is None and (graph is not None or edge_index is not None):
+            raise ValueError("a graph without its rows was given; pass X too, or neither for the fitted nodes")
+        points = torch.as_tensor(
+            self.embedding_ if X is None else self.transform(X, graph=graph, edge_index=edge_index)
+        )
+        found = _checked_pairs(pairs, len(points))
+        model, device = self._model()
+        linked = torch.sigmoid(model.score_pairs(points.to(device), found.to(device)).double()).cpu().numpy()
+        return np.stack([1 - linked, linked], axis=1)
+
+    def predict(self, pairs: Any, *, X: Any = None, graph: Any = None, edge_index: Any = None) -> Array:
+        """1 where a link is more likely than not."""
+        probabilities = self.predict_proba(pairs, X=X, graph=graph, edge_index=edge_index)
+        chosen: Array = self.classes_[probabilities.argmax(1)]
+        return chosen
+
+    def score(self, pairs: Any, y: Any, *, X: Any = None, graph: Any = None, edge_index: Any = None) -> float:
+        """Area under the ROC curve for pairs whose truth is ``y`` (1: linked)."""
+        probabilities = self.predict_proba(pairs, X=X, graph=graph, edge_index=edge_index)
+        return float(roc_auc_score(np.asarray(y), probabilities[:, 1]))
+
+
+def _checked_pairs(pairs: Any, num_nodes: int) -> torch.Tensor:
+    found = torch.as_tensor(pairs if isinstance(pairs, torch.Tensor) else np.asarray(pairs))
+    if found.dim() != 2 or found.shape[1] != 2 or found.is_floating_point():
+        raise ValueError(
+            f"pairs must be whole numbers of shape [M, 2], a pair a row; got {found.dtype} {list(found.shape)}"
+        )
+    if found.numel() and (int(found.min()) < 0 or int(found.max()) >= num_nodes):
+        row = int(((found < 0) | (found >= num_nodes)).any(1).nonzero()[0])
+        raise ValueError(f"pair {row} is {found[row].tolist()}, but the nodes are 0 to {num_nodes - 1}")
+    return found.to(torch.int64).T

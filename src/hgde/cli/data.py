@@ -13,8 +13,6 @@ Root = Annotated[
     Path | None, typer.Option("--data-root", help="Folder with data files (default: the one named by HGDE_DATA).")
 ]
 
-data_app = typer.Typer(no_args_is_help=True, help="List, describe and fetch data sets.")
-
 
 @friendly
 def list_datasets(data_root: Root = None) -> None:
@@ -109,7 +107,7 @@ def get(
 
 
 def register(app: typer.Typer) -> None:
-    data_app.command("list")(list_datasets)
-    data_app.command("info")(describe)
-    data_app.command("get")(get)
-    app.add_typer(data_app, name="data")
+    group = typer.Typer(no_args_is_help=True, help="List, describe and fetch data sets.")
+    for name, command in (("list", list_datasets), ("info", describe), ("get", get)):
+        group.command(name)(command)
+    app.add_typer(group, name="data")

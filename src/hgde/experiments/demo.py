@@ -18,7 +18,9 @@ from hgde.settings import Settings
 from hgde.training.prepare import make_task
 from hgde.training.run import BuildModel, Reporter, build_hgde, train
 
-SETTINGS = Settings(width=16, time=4.0, eta=(1.0, 0.4, 0.1), dropout=0.0, weight_decay=5e-4, epochs=300, patience=100)
+SETTINGS = Settings(
+    width=16, time=4.0, eta=(1.0, 0.4, 0.1), diffusivity="attention", dropout=0.0, weight_decay=5e-4, epochs=300
+)
 
 
 @dataclass

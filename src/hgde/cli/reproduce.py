@@ -1,0 +1,165 @@
+"""``hgde reproduce`` and ``hgde search``: the published tables, and how the settings were found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hgde.cli.errors import friendly
+
+if TYPE_CHECKING:
+    from hgde.experiments.reproduce import ColumnResult, Job
+    from hgde.experiments.rows import Row
+
+
+@friendly
+def reproduce(
+    table: Annotated[str, typer.Argument(help="nodes, links, depth, hetero, few-labels, best, or all.")] = "all",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="One run of every row, compared with the stored run; stores nothing.")
+    ] = False,
+    out: Annotated[Path, typer.Option("--out", help="Folder of the results; what is in it is not run again.")] = Path(
+        "results"
+    ),
+    only: Annotated[str, typer.Option("--only", help="Only rows whose name contains this.")] = "",
+    workers: Annotated[int, typer.Option("--workers", help="Runs side by side, one thread each.")] = 2,
+) -> None:
+    """Run a published table and print ours beside published.
+
+    Data is looked for in [bold]$HGDE_DATA[/bold], then in the cache, then at its public address. Stop it at any time:
+    finished runs are kept, and the next call goes on.
+    """
+    import tempfile
+
+    from rich.console import Console
+
+    from hgde.experiments.rows import read_rows
+    from hgde.report.tables import terminal
+
+    rows = [row for row in read_rows(None if table == "all" else table) if only in row.key]
+    console = Console(highlight=False)
+    if quick:
+        with tempfile.TemporaryDirectory() as folder:
+            fresh = _run(console, rows, Path(folder), 1, workers)
+        raise typer.Exit(_compare(console, fresh, out))
+    results = _run(console, rows, out, None, workers)
+    for name in dict.fromkeys(result.table for result in results):
+        console.print(terminal(name, [r for r in results if r.table == name]))  # type: ignore[misc]  # a list is invariant
+    _write_report(out)
+
+
+def _run(console: Any, rows: list[Row], out: Path, runs: int | None, workers: int) -> list[ColumnResult]:
+    from hgde.experiments.reproduce import reproduce as run_rows
+
+    def tell(job: Job, outcome: dict[str, Any] | BaseException, count: int, total: int) -> None:
+        if isinstance(outcome, BaseException):
+            console.print(f"[{count}/{total}] {job.name} run {job.run}: failed: {outcome}", style="red", markup=False)
+            return
+        run = outcome["run"]
+        told = f"{100 * run['test'][outcome['metric']]:.1f} ({run['seconds']:.0f} s)"
+        console.print(f"[{count}/{total}] {job.name} run {job.run}: {told}", markup=False)
+
+    return run_rows(rows, out, runs=runs, workers=workers, on_done=tell)
+
+
+def _compare(console: Any, fresh: list[ColumnResult], out: Path) -> int:
+    """Print each fresh run beside the stored one; 1 if any is off by more than four stored deviations."""
+    from rich.table import Table
+
+    table = Table("row", "column", "now", "stored run", "stored mean ± std", "agrees")
+    wrong = 0
+    for result in fresh:
+        path = out / result.table / f"{result.row}--{result.column}.json"
+        from hgde.experiments.reproduce import load_result
+
+        stored = load_result(path)
+        if stored is None:
+            table.add_row(result.title, result.column, f"{result.mean:.1f}", "", "", "not stored")
+            continue
+        agrees = abs(result.mean - stored.mean) <= max(4 * stored.std, 1.0)
+        wrong += not agrees
+        table.add_row(
+            result.title,
+            result.column,
+            f"{result.mean:.1f}",
+            f"{stored.scores[0]:.1f}",
+            f"{stored.mean:.1f} ± {stored.std:.1f}",
+            "yes" if agrees else "no",
+        )
+    console.print(table)
+    return 1 if wrong else 0
+
+
+def _write_report(out: Path) -> None:
+    """Markdown of everything in the folder, not only of what was just run."""
+    from hgde.experiments.reproduce import load_result
+    from hgde.experiments.rows import TABLES
+    from hgde.report.tables import markdown
+
+    sections = []
+    for name, title in TABLES.items():
+        found = [load_result(path) for path in sorted((out / name).glob("*.json"))]
+        results = [result for result in found if result is not None and result.runs]
+        if results:
+            notes = [
+                f"- {r.title}: {r.note}" for r in results if r.note and r.column == next(iter(_columns(results, r)))
+            ]
+            sections.append(markdown(title, results) + "\n".join([*notes, ""]))  # type: ignore[arg-type]  # a list is invariant
+    if sections:
+        head = (
+            "# Results\n\nTest scores in %, mean ± sample standard deviation. *Published* figures are the paper's; all "
+            "others were measured by `hgde reproduce`. A row is *reached* when our mean is at most one published standard "
+            "deviation below the published mean.\n\n"
+        )
+        (out / "README.md").write_text(head + "\n".join(sections), encoding="utf-8")
+
+
+def _columns(results: list[ColumnResult], like: ColumnResult) -> list[str]:
+    return [r.column for r in results if r.row == like.row]
+
+
+@friendly
+def search(
+    row: Annotated[str, typer.Argument(help="A row such as nodes/cora-e (files of the experiments folder).")],
+    column: Annotated[str, typer.Option("--column", help="Whose split to use.")] = "clean",
+    trials: Annotated[int, typer.Option("--trials", help="How many settings to try in all.")] = 30,
+    seeds: Annotated[int, typer.Option("--seeds", help="Runs per trial.")] = 2,
+    fix: Annotated[list[str] | None, typer.Option("--fix", help="Hold a setting: name=value (JSON).")] = None,
+    out: Annotated[Path, typer.Option("--out", help="Folder for the record.")] = Path("results/search"),
+) -> None:
+    """Search for better settings of a row on validation scores alone, and record every trial.
+
+    A record in the folder is continued, so a stopped search goes on where it was.
+    """
+    import json
+
+    from rich.console import Console
+
+    from hgde.experiments.rows import RowError, read_rows
+    from hgde.experiments.search import search as run_search
+
+    table, _, key = row.partition("/")
+    found = [candidate for candidate in read_rows(table) if candidate.key == key]
+    if not found:
+        raise RowError(f"there is no row {row!r}; the rows of {table} are {', '.join(r.key for r in read_rows(table))}")
+    if column not in found[0].columns:
+        raise RowError(f"{row} has the columns {', '.join(found[0].columns)}, not {column!r}")
+    console = Console(highlight=False)
+    fixed = {name: json.loads(value) for name, _, value in (item.partition("=") for item in fix or [])}
+    best = run_search(
+        found[0],
+        column,
+        out,
+        trials=trials,
+        seeds=seeds,
+        fixed=fixed,
+        on_trial=lambda n, s, v: console.print(f"trial {n}: validation {100 * v:.2f}  {s}", markup=False),
+    )
+    console.print(f"best: {json.dumps(best)}", markup=False)
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(reproduce)
+    app.command()(search)

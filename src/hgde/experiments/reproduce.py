@@ -1,0 +1,149 @@
+"""Run the rows of a table, keep every run as it comes, and compare with what was published."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import statistics
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from hgde.experiments.rows import Row
+from hgde.training.checkpoint import write_atomically
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of one column of one row."""
+
+    row: Row
+    column: str
+    run: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.row.table}/{self.row.key}/{self.column}"
+
+
+@dataclass
+class ColumnResult:
+    """All runs of a column. What is stored on disk, and all that a report reads."""
+
+    table: str
+    row: str
+    title: str
+    note: str
+    column: str
+    published: tuple[float, float] | None
+    metric: str
+    settings: dict[str, Any]
+    versions: dict[str, str]
+    runs: list[dict[str, Any]]
+    baselines: dict[str, list[float]]
+
+    @property
+    def scores(self) -> list[float]:
+        return [100 * run["test"][self.metric] for run in self.runs]
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.scores)
+
+    @property
+    def std(self) -> float:
+        return statistics.stdev(self.scores) if len(self.scores) > 1 else 0.0
+
+
+def result_path(out: Path, job: Job) -> Path:
+    return out / job.row.table / f"{job.row.key}--{job.column}.json"
+
+
+def load_result(path: Path) -> ColumnResult | None:
+    if not path.exists():
+        return None
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["published"] = tuple(content["published"]) if content["published"] else None
+    return ColumnResult(**content)
+
+
+def run_job(job: Job, threads: int) -> dict[str, Any]:
+    """Train one run and return what is kept of it (in a process of its own)."""
+    import torch
+
+    from hgde.experiments.trivial import trivial_baselines
+    from hgde.training.prepare import load_dataset, make_task
+    from hgde.training.run import train, versions
+
+    torch.set_num_threads(threads)
+    settings = job.row.settings_of(job.column, job.run)
+    dataset = load_dataset(settings)
+    task = make_task(dataset, settings)
+    summary = train(settings, dataset=dataset, task=task)
+    outcome = summary.outcomes[0]
+    kept = {k: v for k, v in asdict(outcome).items() if k != "history"}
+    kept |= {"split": settings.split, "split_hash": summary.split_hash, "data_hash": summary.data_hash}
+    baselines = trivial_baselines(task, summary.metric) if job.run == 0 or job.row.vary == "split" else {}
+    return {"metric": summary.metric, "run": kept, "baselines": baselines, "versions": versions()}
+
+
+def pending(rows: list[Row], out: Path, runs: int | None) -> Iterator[Job]:
+    """The jobs that are not on disk yet with the same settings."""
+    for row in rows:
+        for column in row.columns:
+            done: set[int] = set()
+            found = load_result(result_path(out, Job(row, column, 0)))
+            if found is not None and found.settings == row.settings_of(column, 0).to_dict():
+                done = {run["seed"] for run in found.runs}
+            for run in range(row.runs if runs is None else min(runs, row.runs)):
+                if run not in done:
+                    yield Job(row, column, run)
+
+
+def reproduce(
+    rows: list[Row],
+    out: Path,
+    *,
+    runs: int | None = None,
+    workers: int = 2,
+    on_done: Callable[[Job, dict[str, Any] | BaseException, int, int], None] | None = None,
+) -> list[ColumnResult]:
+    """Run what is missing and return the results of all columns.
+
+    Each run has a process and a thread of its own, because one run cannot use two cores as well as two runs can. A
+    finished run is on disk at once, so that a stopped table goes on where it was.
+    """
+    jobs = list(pending(rows, out, runs))
+    if jobs:
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(max_workers=workers, mp_context=context, max_tasks_per_child=20) as pool:
+            futures: dict[Future[dict[str, Any]], Job] = {pool.submit(run_job, job, 1): job for job in jobs}
+            for count, future in enumerate(as_completed(futures), 1):
+                job, error = futures[future], future.exception()
+                if error is None:
+                    _keep(out, job, future.result())
+                if on_done is not None:
+                    on_done(job, error if error is not None else future.result(), count, len(jobs))
+    found = [load_result(result_path(out, Job(row, column, 0))) for row in rows for column in row.columns]
+    return [result for result in found if result is not None]
+
+
+def _keep(out: Path, job: Job, finished: dict[str, Any]) -> None:
+    path = result_path(out, job)
+    settings = job.row.settings_of(job.column, 0).to_dict()
+    result = load_result(path)
+    if result is None or result.settings != settings:
+        row = job.row
+        result = ColumnResult(
+            row.table, row.key, row.title, row.note, job.column, row.published,
+            finished["metric"], settings, finished["versions"], [], {},
+        )  # fmt: skip
+    result.title, result.note, result.published = job.row.title, job.row.note, job.row.published
+    result.runs = sorted([*result.runs, finished["run"]], key=lambda run: int(run["seed"]))
+    for name, score in finished["baselines"].items():
+        result.baselines.setdefault(name, []).append(score)
+    write_atomically(path, (json.dumps(asdict(result), indent=1) + "\n").encode())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Literal
 
 import torch
@@ -127,8 +126,9 @@ class GeooptManifold(Manifold):
         return result
 
     def inner(self, x: Tensor, u: Tensor, v: Tensor) -> Tensor:
-        result: Tensor = self.base.inner(x, u, v)
-        return result
+        # Without keepdim, geoopt 0.5's stereographic model broadcasts points against each other.
+        result: Tensor = self.base.inner(x, u, v, keepdim=True)
+        return result.reshape(result.shape[: result.dim() - self.base.ndim])
 
     def dist(self, x: Tensor, y: Tensor) -> Tensor:
         result: Tensor = self.base.dist(x, y)
@@ -189,9 +189,9 @@ class GeooptManifold(Manifold):
         start = self.origin(*size, dtype=dtype, device=device)
         noise = torch.randn(*start.shape, generator=generator, dtype=start.dtype, device=start.device)
         v = self.base.proju(start, noise)
-        length = self.base.norm(start, v, keepdim=True).clamp_min(torch.finfo(start.dtype).tiny)
-        expected = math.sqrt(start.shape[-1])
-        return self.expmap(start, v * (scale * expected / length) * torch.rand_like(length))
+        # In ambient coordinates the length of the noise is not that of the metric; only its distribution is kept.
+        length = self.base.inner(start, v, v, keepdim=True).clamp_min(torch.finfo(start.dtype).tiny).sqrt()
+        return self.expmap(start, v * (scale * noise.norm(dim=-1, keepdim=True) / length))
 
     def problems(self, x: Tensor) -> list[str]:
         found = super().problems(x)

@@ -35,6 +35,7 @@ def reproduce(
 
     from rich.console import Console
 
+    from hgde.experiments.reproduce import write_report
     from hgde.experiments.rows import read_rows
     from hgde.report.tables import terminal
 
@@ -46,8 +47,8 @@ def reproduce(
         raise typer.Exit(_compare(console, fresh, out))
     results = _run(console, rows, out, None, workers)
     for name in dict.fromkeys(result.table for result in results):
-        console.print(terminal(name, [r for r in results if r.table == name]))  # type: ignore[misc]  # a list is invariant
-    _write_report(out)
+        console.print(terminal(name, [r for r in results if r.table == name]))
+    write_report(out)
 
 
 def _run(console: Any, rows: list[Row], out: Path, runs: int | None, workers: int) -> list[ColumnResult]:
@@ -68,12 +69,12 @@ def _compare(console: Any, fresh: list[ColumnResult], out: Path) -> int:
     """Print each fresh run beside the stored one; 1 if any is off by more than four stored deviations."""
     from rich.table import Table
 
+    from hgde.experiments.reproduce import load_result
+
     table = Table("row", "column", "now", "stored run", "stored mean ± std", "agrees")
     wrong = 0
     for result in fresh:
         path = out / result.table / f"{result.row}--{result.column}.json"
-        from hgde.experiments.reproduce import load_result
-
         stored = load_result(path)
         if stored is None:
             table.add_row(result.title, result.column, f"{result.mean:.1f}", "", "", "not stored")
@@ -90,34 +91,6 @@ def _compare(console: Any, fresh: list[ColumnResult], out: Path) -> int:
         )
     console.print(table)
     return 1 if wrong else 0
-
-
-def _write_report(out: Path) -> None:
-    """Markdown of everything in the folder, not only of what was just run."""
-    from hgde.experiments.reproduce import load_result
-    from hgde.experiments.rows import TABLES
-    from hgde.report.tables import markdown
-
-    sections = []
-    for name, title in TABLES.items():
-        found = [load_result(path) for path in sorted((out / name).glob("*.json"))]
-        results = [result for result in found if result is not None and result.runs]
-        if results:
-            notes = [
-                f"- {r.title}: {r.note}" for r in results if r.note and r.column == next(iter(_columns(results, r)))
-            ]
-            sections.append(markdown(title, results) + "\n".join([*notes, ""]))  # type: ignore[arg-type]  # a list is invariant
-    if sections:
-        head = (
-            "# Results\n\nTest scores in %, mean ± sample standard deviation. *Published* figures are the paper's; all "
-            "others were measured by `hgde reproduce`. A row is *reached* when our mean is at most one published standard "
-            "deviation below the published mean.\n\n"
-        )
-        (out / "README.md").write_text(head + "\n".join(sections), encoding="utf-8")
-
-
-def _columns(results: list[ColumnResult], like: ColumnResult) -> list[str]:
-    return [r.column for r in results if r.row == like.row]
 
 
 @friendly

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -51,7 +53,7 @@ def simulate_disease(
     )
 
 
-def _grow_tree(random: np.random.RandomState, num_nodes: int) -> np.ndarray:
+def _grow_tree(random: np.random.RandomState, num_nodes: int) -> np.ndarray[Any, Any]:
     """Parents in breadth-first order; each node has one to six contacts below it."""
     parent = np.zeros(num_nodes, dtype=np.int64)
     grown, nursing = 1, 0
@@ -63,7 +65,7 @@ def _grow_tree(random: np.random.RandomState, num_nodes: int) -> np.ndarray:
     return parent
 
 
-def _infect(random: np.random.RandomState, parent: np.ndarray, spread: float) -> np.ndarray:
+def _infect(random: np.random.RandomState, parent: np.ndarray[Any, Any], spread: float) -> np.ndarray[Any, Any]:
     """Who catches it, redrawn until between a fifth and three fifths of the nodes have (or 1000 outbreaks failed)."""
     for _ in range(1000):
         infected = np.zeros(len(parent), dtype=bool)

@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hgde.experiments.rows import Row
+from hgde.experiments.rows import TABLES, Row
+from hgde.report.tables import markdown
 from hgde.training.checkpoint import write_atomically
 
 
@@ -147,3 +148,26 @@ def _keep(out: Path, job: Job, finished: dict[str, Any]) -> None:
     for name, score in finished["baselines"].items():
         result.baselines.setdefault(name, []).append(score)
     write_atomically(path, (json.dumps(asdict(result), indent=1) + "\n").encode())
+
+
+def write_report(out: Path) -> None:
+    """``README.md`` with every result in the folder, table by table."""
+    sections = []
+    for name, title in TABLES.items():
+        found = [load_result(path) for path in sorted((out / name).glob("*.json"))]
+        results = [result for result in found if result is not None and result.runs]
+        if results:
+            notes = dict.fromkeys(f"- {result.title}: {result.note}" for result in results if result.note)
+            sections.append(markdown(title, results) + "\n".join(["", *notes, ""]))
+    (out / "README.md").write_text(_HEAD + "\n".join(sections), encoding="utf-8")
+
+
+_HEAD = """# Results
+
+Test scores in %, mean ± sample standard deviation. *Published* figures are the paper's; all others were measured by
+`hgde reproduce`, which wrote this page. A row is *reached* when our mean is at most one published standard deviation
+below the published mean. The column says which reading of the row it is: `published` follows the literature's protocol,
+faults included, `clean` has no leak, others are what the paper leaves open. Planetoid's public split and the ten fixed
+WebKB splits have no leak, so there `published` is clean as well.
+
+"""

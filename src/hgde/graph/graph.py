@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -36,7 +36,7 @@ class Graph:
     @classmethod
     def from_edges(
         cls,
-        edges: Tensor | np.ndarray | list[tuple[int, int]],
+        edges: Tensor | np.ndarray[Any, Any] | list[tuple[int, int]],
         num_nodes: int | None = None,
         *,
         undirected: bool = True,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -16,7 +17,7 @@ class Result(Protocol):
     column: str
     published: tuple[float, float] | None
     metric: str
-    runs: list[dict[str, float]]
+    runs: list[dict[str, Any]]
     baselines: dict[str, list[float]]
 
     @property
@@ -56,14 +57,14 @@ def cells(result: Result) -> tuple[str, ...]:
     )
 
 
-def markdown(title: str, results: list[Result]) -> str:
+def markdown(title: str, results: Sequence[Result]) -> str:
     """A section with one line per column of each row."""
     lines = [f"## {title}", "", "| " + " | ".join(HEADER) + " |", "| " + " | ".join("---" for _ in HEADER) + " |"]
     lines += ["| " + " | ".join(cells(result)) + " |" for result in results]
     return "\n".join([*lines, ""])
 
 
-def terminal(title: str, results: list[Result]) -> Table:
+def terminal(title: str, results: Sequence[Result]) -> Table:
     from rich.table import Table
 
     table = Table(*HEADER, title=title)

@@ -131,7 +131,7 @@ class Trainer:
         self.optimisers.zero_grad()
         with count_pullbacks() as counter:
             loss = self.task.loss(self.model)
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             self.optimisers.step()
         value = float(loss.detach())
         if not math.isfinite(value):

@@ -18,8 +18,16 @@ from hgde.settings import Settings
 from hgde.training.prepare import make_task
 from hgde.training.run import BuildModel, Reporter, build_hgde, train
 
+# One thread: a thousand nodes are too few to share between two.
 SETTINGS = Settings(
-    width=16, time=4.0, eta=(1.0, 0.4, 0.1), diffusivity="attention", dropout=0.0, weight_decay=5e-4, epochs=300
+    width=16,
+    time=4.0,
+    eta=(1.0, 0.4, 0.1),
+    diffusivity="attention",
+    dropout=0.0,
+    weight_decay=5e-4,
+    epochs=300,
+    threads=1,
 )
 
 

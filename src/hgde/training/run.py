@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import platform
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -116,8 +117,6 @@ def train(
         build: makes the model (the default is HGDE; baselines pass their own).
     """
     reporter = reporter or Reporter()
-    if settings.threads is not None:
-        torch.set_num_threads(settings.threads)
     if folder is not None:
         _check_folder(folder, settings, resume)
     device = choose_device(settings)
@@ -131,10 +130,10 @@ def train(
     for seed in range(settings.seed, settings.seed + settings.seeds):
         place = None if folder is None else folder / f"seed-{seed}"
         reporter.seed_started(seed, settings)
-        seed_everything(seed)
-        model = build(settings, int(task.features.shape[1]), task.num_classes).to(device)
-        trainer = Trainer(model, task, settings, seed, place)
-        outcome = trainer.fit(resume, reporter.epoch_done)
+        with _torch_state(settings.threads):
+            seed_everything(seed)
+            model = build(settings, int(task.features.shape[1]), task.num_classes).to(device)
+            outcome = Trainer(model, task, settings, seed, place).fit(resume, reporter.epoch_done)
         outcomes.append(outcome)
         if place is not None:
             _keep(place, model, outcome, settings, task, dataset)
@@ -143,6 +142,19 @@ def train(
     if folder is not None:
         _write_json(folder / "summary.json", summary.to_dict())
     return summary
+
+
+@contextmanager
+def _torch_state(threads: int | None) -> Iterator[None]:
+    """The asked number of threads inside; the caller's threads and random numbers untouched outside."""
+    before = torch.get_num_threads()
+    with torch.random.fork_rng():
+        try:
+            if threads is not None:
+                torch.set_num_threads(threads)
+            yield
+        finally:
+            torch.set_num_threads(before)
 
 
 def _check_folder(folder: Path, settings: Settings, resume: bool) -> None:

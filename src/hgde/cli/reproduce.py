@@ -100,6 +100,9 @@ def search(
     trials: Annotated[int, typer.Option("--trials", help="How many settings to try in all.")] = 30,
     seeds: Annotated[int, typer.Option("--seeds", help="Runs per trial.")] = 2,
     fix: Annotated[list[str] | None, typer.Option("--fix", help="Hold a setting: name=value (JSON).")] = None,
+    space: Annotated[
+        str, typer.Option("--space", help="What to try instead of the default: '{\"lr\": [0.01, 0.02], ...}'.")
+    ] = "",
     out: Annotated[Path, typer.Option("--out", help="Folder for the record.")] = Path("results/search"),
 ) -> None:
     """Search for better settings of a row on validation scores alone, and record every trial.
@@ -128,6 +131,7 @@ def search(
         trials=trials,
         seeds=seeds,
         fixed=fixed,
+        space=json.loads(space) if space else None,
         on_trial=lambda n, s, v: console.print(f"trial {n}: validation {100 * v:.2f}  {s}", markup=False),
     )
     console.print(f"best: {json.dumps(best)}", markup=False)

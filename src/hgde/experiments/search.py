@@ -47,6 +47,7 @@ def search(
     trials: int = 30,
     seeds: int = 2,
     fixed: dict[str, Any] | None = None,
+    space: dict[str, list[Any]] | None = None,
     sampler_seed: int = 0,
     on_trial: Callable[[int, dict[str, Any], float], None] | None = None,
 ) -> dict[str, Any]:
@@ -58,6 +59,7 @@ def search(
         trials: how many settings to try in all.
         seeds: runs per trial (the row's own seeds, or its first splits).
         fixed: settings held at a value during the search (such as a fast solver).
+        space: what to try for each setting, instead of :data:`SPACE`.
 
     Returns:
         The settings of the best trial.
@@ -66,7 +68,7 @@ def search(
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     start = row.settings_of(column, 0).to_dict() | (fixed or {})
-    space = {name: _with(values, start[name]) for name, values in SPACE.items() if name not in (fixed or {})}
+    space = {name: _with(values, start[name]) for name, values in (space or SPACE).items() if name not in (fixed or {})}
     path = out / f"{row.table}-{row.key}--{column}.json"
     record = _load(path) or _new_record(row, column, space, seeds, sampler_seed, fixed or {})
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=sampler_seed))

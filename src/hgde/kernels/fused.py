@@ -195,14 +195,15 @@ class _Advance(torch.autograd.Function):
         ctx.save_for_backward(z, v, z0, c, eta)
         ctx.mode, ctx.code = mode, code
         out = np.empty_like(_array(z))
-        args, partial = _Advance.arguments(ctx)
+        args, partial = _Advance.arguments(ctx, z, v, z0, c, eta)
         run_blocks(rows.advance_blocks, len(partial), 8 * z.numel(), (*args, out, partial))
         _report(partial)
         return torch.from_numpy(out)
 
     @staticmethod
-    def arguments(ctx: Any) -> tuple[tuple[Any, ...], Array]:
-        z, v, z0, c, eta = ctx.saved_tensors if hasattr(ctx, "saved_tensors") else ctx.to_save
+    def arguments(
+        ctx: Any, z: Tensor, v: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None
+    ) -> tuple[tuple[Any, ...], Array]:
         points = _array(z)
         blocks = row_blocks(np.zeros(len(points) + 1, np.int64))
         three = _NO_ETA if eta is None else _array(eta).astype(np.float64)
@@ -214,8 +215,8 @@ class _Advance(torch.autograd.Function):
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        z, _, z0, c, eta = ctx.saved_tensors
-        args, partial = _Advance.arguments(ctx)
+        z, v, z0, c, eta = ctx.saved_tensors
+        args, partial = _Advance.arguments(ctx, z, v, z0, c, eta)
         points = args[1]
         gz, gv, gz0 = np.empty_like(points), np.empty_like(points), np.zeros_like(points)
         args = (*args, _array(grad), gz, gv, gz0, partial)

@@ -120,3 +120,69 @@ def tanh_ratio(rho: float) -> tuple[float, float, float]:
     small = rho < _SERIES_BELOW
     value = near if small else far
     return value, near_slope if small else far_slope, 1.0 - rho * near * near if small else far_sech
+
+
+# Single-precision twins for loops over all pairs, where twice the lanes and half the terms count.
+
+_F = np.float32
+_SQRT_HALF_BITS32 = np.uint32(0x3F3504F3)
+_TWO_23_BITS = np.uint32(0x4B000000)
+_MANTISSA32 = np.uint32(23)
+
+
+@intrinsic  # type: ignore[misc]
+def _bits32(typingctx: Any, x: Any) -> Any:
+    """The bit pattern of a single."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.IntType(32))
+
+    return types.uint32(types.float32), codegen
+
+
+@intrinsic  # type: ignore[misc]
+def _from_bits32(typingctx: Any, n: Any) -> Any:
+    """The single with a bit pattern."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.FloatType())
+
+    return types.float32(types.uint32), codegen
+
+
+@inlined
+def sigmoid(x: float) -> float:
+    """``1 / (1 + exp(-x))``."""
+    decay = exp_negative(abs(x))
+    small = decay / (1.0 + decay)
+    return 1.0 - small if x >= 0 else small
+
+
+@inlined
+def sigmoid32(x: float) -> float:
+    """:func:`sigmoid` in single precision throughout."""
+    y = min(abs(x), _F(80.0))
+    n = _bits32(y * _F(1.44269504) + _F(8388608.0)) - _TWO_23_BITS
+    whole = _from_bits32(n | _TWO_23_BITS) - _F(8388608.0)
+    r = whole * _F(0.693359375) - y - whole * _F(2.12194440e-4)
+    p = _F(0.5) + r * (_F(1 / 6) + r * (_F(1 / 24) + r * (_F(1 / 120) + r * _F(1 / 720))))
+    decay = (_F(1.0) + r + r * r * p) * _from_bits32((np.uint32(127) - n) << _MANTISSA32)
+    small = decay / (_F(1.0) + decay)
+    return _F(1.0) - small if x >= _F(0.0) else small
+
+
+@inlined
+def artanh_ratio32(w: float, inverse_rest: float) -> float:
+    """:func:`artanh_ratio` in single precision throughout."""
+    root = np.sqrt(max(w, _F(0.02)))
+    x = (_F(1.0) + root) * (_F(1.0) + root) * inverse_rest
+    n = _bits32(x)
+    e = (n - _SQRT_HALF_BITS32) >> _MANTISSA32
+    m = _from_bits32(n - (e << _MANTISSA32))
+    s = (m - _F(1.0)) / (m + _F(1.0))
+    t = s * s
+    series = _F(1.0) + t * (_F(1 / 3) + t * (_F(1 / 5) + t * (_F(1 / 7) + t * _F(1 / 9))))
+    whole = _from_bits32(e | _TWO_23_BITS) - _F(8388608.0)
+    far = (whole * _F(0.34657359) + s * series) / root
+    near = _F(1.0) + w * (_F(1 / 3) + w * (_F(1 / 5) + w * (_F(1 / 7) + w * _F(1 / 9))))
+    return near if w < _F(0.02) else far

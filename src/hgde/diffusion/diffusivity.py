@@ -44,6 +44,8 @@ class Operator:
 
     def tangent_sum(self, z: Tensor, graph: Graph, c: Tensor) -> Tensor:
         """``v_i = sum_j a_ij log_{z_i}(z_j)`` (paper eq. hyperbolic-graph-diffusion-equation)."""
+        if len(z) == 0:
+            return torch.zeros_like(z)
         parts = []
         if self.local is not None:
             near = tangent_sum(z, graph, self.local, c)
@@ -141,6 +143,7 @@ class LocalRicci(Diffusivity):
             counts.to(dtype),
             (graph.num_nodes, values.numel()),
             is_coalesced=True,
+            check_invariants=False,
         )
         return values.to(dtype).unsqueeze(1), index, occurrences
 
@@ -197,8 +200,7 @@ class Global(Diffusivity):
 
     def forward(self, z: Tensor, graph: Graph, manifold: PoincareBall) -> Operator:
         tangent = manifold.logmap0(z)
-        query = (tangent @ self.query).view(len(z), self.heads, -1)
-        key = (tangent @ self.key).view(len(z), self.heads, -1)
+        query, key = ((tangent @ matrix).unflatten(1, (self.heads, -1)) for matrix in (self.query, self.key))
         near = self.local(z, graph, manifold)
         return replace(near, everywhere=GlobalWeights(query, key, self.exact), beta=self.beta)
 

@@ -79,6 +79,8 @@ class GeooptManifold(Manifold):
         self.parts: nn.ModuleList | None = None
         if isinstance(base, geoopt.ProductManifold):
             self.parts = nn.ModuleList(GeooptManifold(part, differential) for part in base.manifolds)
+        # geoopt takes the arc cosine of a clamped product: no distance below 4e-4, and logarithms of that length.
+        self._is_sphere = isinstance(base, geoopt.Sphere)
         closed = self.parts is not None or _sectional_curvature(base) is not None
         if differential == "closed" and not closed:
             raise ValueError(
@@ -110,15 +112,18 @@ class GeooptManifold(Manifold):
         return result
 
     def logmap(self, x: Tensor, y: Tensor) -> Tensor:
+        if self._is_sphere:
+            along: Tensor = self.base.proju(x, y - x)
+            return _angle_over_sine(numerics.squared_norm(y - x)) * along
+        if self.parts is not None:
+            return self._map("logmap", x, y)
         result: Tensor = self.base.logmap(x, y)
         return result
 
     def transport(self, x: Tensor, y: Tensor, v: Tensor) -> Tensor:
-        import geoopt
-
         if self.parts is not None:
             return self._map("transport", x, y, v)
-        if isinstance(self.base, geoopt.Sphere) and self.differential != "transport":
+        if self._is_sphere and self.differential != "transport":
             # geoopt projects; along the great circle the parallel transport is the rotation of the plane of x and y.
             y_v = (y * v).sum(-1, keepdim=True)
             return v - y_v / (1.0 + (x * y).sum(-1, keepdim=True)) * (x + y)
@@ -131,6 +136,15 @@ class GeooptManifold(Manifold):
         return result.reshape(result.shape[: result.dim() - self.base.ndim])
 
     def dist(self, x: Tensor, y: Tensor) -> Tensor:
+        if self._is_sphere:
+            return 2.0 * torch.asin((0.5 * numerics.safe_norm(y - x)).clamp_max(1.0)).squeeze(-1)
+        if self.parts is not None:
+            squares = [
+                part.dist(*pair).square()
+                for part, pair in zip(self.parts, self._split(x, y), strict=True)
+                if isinstance(part, GeooptManifold)
+            ]
+            return numerics.safe_sqrt(torch.stack(squares).sum(dim=0))
         result: Tensor = self.base.dist(x, y)
         return result
 
@@ -213,6 +227,16 @@ def _signed(negative: Any, positive: Any, q: Tensor) -> Tensor:
     flat = torch.zeros_like(q)
     result: Tensor = torch.where(q >= 0, negative(torch.where(q >= 0, q, flat)), positive(torch.where(q < 0, -q, flat)))
     return result
+
+
+def _angle_over_sine(chord: Tensor) -> Tensor:
+    """``a / sin a`` of the squared chord ``4 sin^2(a/2)``, smooth at 0."""
+    q = 0.25 * chord
+    small = q < 0.01
+    # asin(s) / s of q = s^2.
+    near = numerics.horner(torch.where(small, q, 0.0), (1.0, 1 / 6, 3 / 40, 5 / 112, 35 / 1152, 63 / 2816, 231 / 13312))
+    s = torch.where(small, 0.5, q.clamp_max(1.0)).sqrt()
+    return torch.where(small, near, torch.asin(s) / s) * (1.0 - q).clamp_min(torch.finfo(q.dtype).eps).rsqrt()
 
 
 def _shrink_sphere(p: Tensor) -> Tensor:

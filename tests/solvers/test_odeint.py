@@ -1,0 +1,323 @@
+"""The entry: times, flows, interpolation, statistics, step control, isometries."""
+
+import math
+
+import pytest
+import torch
+import torchdiffeq
+
+from hgde.geometry import Euclidean, PoincareBall, ball
+from hgde.solvers import HAM, METHODS, Flow, RungeKutta, SolverError, Status, odeint
+from hgde.solvers.paper import hrk4_slope
+from hgde.solvers.tableau import RK4
+from problems import PulledField, Spiral, swing
+
+SHARED = {
+    "euler": {},
+    "midpoint": {},
+    "rk4": {},
+    "heun": {},
+    "explicit_adams": {},
+    "implicit_adams": {},
+    "dopri5": {},
+    "bosh3": {},
+}
+#: torchdiffeq's names where they differ.
+THEIR_NAME = {"heun": "heun2"}
+
+
+@pytest.fixture
+def x0():
+    return torch.randn(4, 3, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+
+
+@pytest.mark.parametrize("max_order", [5, 8, 12])
+@pytest.mark.parametrize("method", SHARED)
+def test_flat_space_gives_torchdiffeq(method, max_order, x0):
+    # Small steps: a history of eleven is stable only below 0.003 over the Lipschitz constant, in either library.
+    t = torch.linspace(0.0, 0.3, 151, dtype=torch.float64)
+    adams = "adams" in method
+    if not adams and max_order != 5:
+        pytest.skip("has no history")
+    ours = {"max_order": max_order} if adams else {}
+    theirs = dict(ours)
+    if METHODS[method].adaptive:
+        # The same grid for both: their step pinned from below and above, ours fixed.
+        h = float(t[1] - t[0])
+        theirs = {"first_step": h, "min_step": h, "max_step": h}
+        ours = {"step": h}
+    if method == "implicit_adams":
+        ours |= {"rtol": 1e-13, "atol": 1e-14}
+    expected = torchdiffeq.odeint(
+        swing, x0, t, method=THEIR_NAME.get(method, method), rtol=1e-13, atol=1e-14, options=theirs
+    )
+    solution = odeint(swing, x0, t, manifold=Euclidean(), method=method, **ours)
+    assert solution.states.shape == expected.shape
+    assert float((solution.states - expected).abs().max()) < 1e-10
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_isometries_move_the_answer(method):
+    """Translate and turn centre, start and field: the answer is translated and turned."""
+    manifold = PoincareBall(1.0)
+    field = PulledField(manifold)
+    g = torch.Generator().manual_seed(0)
+    # Not far out: there the paper's schemes, which follow the flow for a whole unit of time, magnify rounding.
+    start = manifold.random(5, 2, scale=0.4, generator=g, dtype=torch.float64)
+    a = torch.tensor([0.35, -0.2], dtype=torch.float64)
+    angle = torch.tensor(0.8, dtype=torch.float64)
+    turn = torch.stack([torch.cos(angle), -torch.sin(angle), torch.sin(angle), torch.cos(angle)]).view(2, 2)
+
+    def move(x):
+        return ball.mobius_add(a.expand_as(x), x @ turn.T, 1.0)
+
+    def back(x):
+        return ball.mobius_add(-a.expand_as(x), x, 1.0) @ turn
+
+    def moved_field(t, y):
+        x = back(y)
+        return torch.func.jvp(move, (x,), (field(t, x),))[1]
+
+    with torch.no_grad():
+        here = odeint(field, start, (0.0, 0.4, 1.0), manifold=manifold, method=method, step=0.125).states
+        there = odeint(moved_field, move(start), (0.0, 0.4, 1.0), manifold=manifold, method=method, step=0.125).states
+    assert torch.allclose(there, move(here), atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["dopri5", "bosh3"])
+def test_step_control_decides_alike_wherever_the_problem_lies(method):
+    statistics = []
+    for away in (0.1, 2.0):
+        problem = Spiral(PoincareBall(1.0), 2, points=4, away=away)
+        solution = odeint(
+            problem.field, problem.start, (0.0, 1.0), manifold=problem.manifold, method=method, rtol=1e-4, atol=1e-6
+        )
+        statistics.append(solution.statistics.accepted)
+    assert abs(statistics[0] - statistics[1]) <= 1
+
+
+@pytest.mark.parametrize("rtol", [1e-3, 1e-5, 1e-8])
+@pytest.mark.parametrize("method", ["dopri5", "bosh3"])
+def test_adaptive_steps_meet_their_tolerance(method, rtol):
+    problem = Spiral(PoincareBall(1.0), 2, points=6)
+    if method == "bosh3" and rtol < 1e-6:
+        pytest.skip("thousands of steps")
+    times = (0.0, 0.3, 1.0)
+    solution = odeint(problem.field, problem.start, times, manifold=problem.manifold, method=method, rtol=rtol)
+    for t, x in zip(times, solution.trajectory, strict=True):
+        assert float(problem.manifold.dist(x, problem.exact(t)).max()) < 10 * rtol
+    assert solution.statistics.accepted > 1
+    assert solution.status is Status.FINISHED
+
+
+def test_a_tighter_tolerance_costs_more():
+    problem = Spiral(PoincareBall(1.0), 2, points=4)
+    costs = [
+        odeint(
+            problem.field, problem.start, (0.0, 1.0), manifold=problem.manifold, method="dopri5", rtol=rtol
+        ).statistics.evaluations
+        for rtol in (1e-2, 1e-4, 1e-6)
+    ]
+    assert costs[0] < costs[1] < costs[2]
+
+
+def test_interpolation_divides_the_geodesic_in_proportion():
+    """Proposition 1 of the paper."""
+    manifold = PoincareBall(0.6)
+    field = PulledField(manifold)
+    start = manifold.random(6, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    with torch.no_grad():
+        for method in ("heuler", "hrk4", "ham"):
+            solution = odeint(field, start, (0.0, 0.15, 0.5, 1.0), manifold=manifold, method=method, step=0.5)
+            whole = manifold.dist(start, solution.trajectory[2])
+            part = manifold.dist(start, solution.trajectory[1])
+            rest = manifold.dist(solution.trajectory[1], solution.trajectory[2])
+            assert torch.allclose(part / whole, torch.full_like(part, 0.3), rtol=1e-10)
+            assert torch.allclose(part + rest, whole, rtol=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_flow_and_field_are_the_same_question(method):
+    manifold = PoincareBall(1.0)
+    field = PulledField(manifold)
+    start = manifold.random(3, 2, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    flow = Flow(lambda t, x: manifold.expmap(x, field(t, x)))
+    with torch.no_grad():
+        a = odeint(field, start, (0.0, 1.0), manifold=manifold, method=method, step=0.25).final
+        b = odeint(flow, start, (0.0, 1.0), manifold=manifold, method=method, step=0.25).final
+    assert torch.allclose(a, b, atol=1e-12)
+
+
+def test_heuler_at_unit_step_is_the_flow_to_the_bit():
+    manifold = PoincareBall(1.0)
+    flow = Flow(lambda t, x: manifold.expmap(x, 0.3 * x.flip(-1)))
+    start = manifold.random(3, 2, generator=torch.Generator().manual_seed(2))
+    solution = odeint(flow, start, (0.0, 1.0, 2.0, 3.0), manifold=manifold, method="heuler")
+    x = start
+    for _ in range(3):
+        x = flow(torch.zeros(()), x)
+    assert torch.equal(solution.final, x)
+    assert solution.statistics.evaluations == 3
+
+
+def test_hrk4_at_unit_step_is_the_printed_scheme():
+    """alg:hrk4 word for word; at tau = 1 the factor we removed makes no difference."""
+    manifold = PoincareBall(1.0)
+    field = PulledField(manifold)
+
+    def F(t, x):
+        return manifold.expmap(x, 0.5 * field(torch.tensor(t), x))
+
+    h = manifold.random(4, 2, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    exp, log, tau = manifold.expmap, manifold.logmap, 1.0
+    with torch.no_grad():
+        k1 = exp(h, tau * log(h, F(0.0, h)))
+        k2 = F(tau / 3, exp(h, tau * log(h, k1) / 3))
+        k3 = F(2 * tau / 3, exp(h, tau * (log(h, k2) - log(h, k1) / 3)))
+        k4 = F(tau, exp(h, tau * (log(h, k1) - log(h, k2) + log(h, k3))))
+        slope = (log(h, k1) + 3 * log(h, k2) + 3 * log(h, k3) + log(h, k4)) / 8
+        printed = exp(h, tau * slope)
+        ours = odeint(Flow(lambda t, x: F(float(t), x)), h, (0.0, 1.0), manifold=manifold, method="hrk4").final
+    assert torch.allclose(ours, printed, atol=1e-13)
+
+
+def test_ham_with_one_correction_is_the_appendix_algorithm():
+    """alg:ham with the queue rooted at h*: warm-up by hrk4, predictor, one corrector."""
+    manifold = PoincareBall(1.0)
+    field = PulledField(manifold)
+    h0 = manifold.random(4, 2, generator=torch.Generator().manual_seed(6), dtype=torch.float64)
+    tau = 0.25
+    from hgde.solvers.dynamics import Dynamics
+
+    dynamics = Dynamics(field, manifold)
+    with torch.no_grad():
+        queue, h = [], h0
+        for i in range(3):
+            slope = hrk4_slope(dynamics, manifold, i * tau, tau, h)
+            queue.insert(0, (slope, h))
+            if i < 2:
+                h = manifold.expmap(h, tau * slope)
+        carried = [manifold.transport(point, h, slope) for slope, point in queue]
+        predicted = (23 * carried[0] - 16 * carried[1] + 5 * carried[2]) / 12
+        star = manifold.expmap(h, tau * predicted)
+        ahead = manifold.transport(star, h, field(torch.tensor(3 * tau), star))
+        corrected = (9 * ahead + 19 * carried[0] - 5 * carried[1] + carried[2]) / 24
+        expected = manifold.expmap(h, tau * corrected)
+        method = HAM(s_min=2, s_max=4)
+        solution = odeint(field, h0, (0.0, 3 * tau), manifold=manifold, method=method, step=tau)
+    assert torch.allclose(solution.final, expected, atol=1e-13)
+    assert solution.statistics.corrections == 1
+
+
+def test_ham_corrector_iterates_to_its_tolerance():
+    manifold = PoincareBall(1.0)
+    field = PulledField(manifold)
+    start = manifold.random(4, 2, scale=0.4, generator=torch.Generator().manual_seed(6), dtype=torch.float64)
+    with torch.no_grad():
+        loose, tight, tighter = (
+            odeint(field, start, (0.0, 2.0), manifold=manifold, method="ham", step=0.25, tolerance=tolerance)
+            for tolerance in (1e-3, 1e-10, 1e-12)
+        )
+    assert loose.statistics.corrections < tight.statistics.corrections
+    assert torch.allclose(tight.final, tighter.final, atol=1e-9)
+
+
+def test_last_step_is_cut_to_end_at_the_last_time():
+    seen = []
+
+    def field(t, x):
+        seen.append(float(t))
+        return torch.ones_like(x)
+
+    solution = odeint(field, torch.zeros(1, 2, dtype=torch.float64), (0.0, 1.0), manifold=Euclidean(), step=0.3)
+    assert torch.allclose(solution.final, torch.ones(1, 2, dtype=torch.float64), atol=1e-15)
+    assert max(seen) == 1.0
+    assert solution.statistics.accepted == 4
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_backwards_in_time_returns_to_the_method_s_order(method):
+    problem = Spiral(PoincareBall(1.0), 2, points=6)
+    options = {"manifold": problem.manifold, "method": method, "step": 1 / 64}
+    with torch.no_grad():
+        there = odeint(problem.field, problem.start, (0.0, 1.0), **options).final
+        back = odeint(problem.field, there, (1.0, 0.5, 0.0), **options)
+    error = float(problem.manifold.dist(back.final, problem.start).max())
+    assert error < 40.0 * (1 / 32) ** METHODS[method].order
+    half_way = float(problem.manifold.dist(back.trajectory[1], problem.exact(0.5)).max())
+    assert half_way < 40.0 * (1 / 32) ** METHODS[method].order
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_states_at_steps_are_the_steps(method):
+    """Asking for more times between must not move the solution."""
+    problem = Spiral(PoincareBall(1.0), 2, points=3)
+    options = {"manifold": problem.manifold, "method": method, "step": 0.125}
+    with torch.no_grad():
+        plain = odeint(problem.field, problem.start, (0.0, 1.0), **options)
+        dense = odeint(problem.field, problem.start, (0.0, 0.06, 0.125, 0.7, 0.75, 1.0), **options)
+    assert torch.equal(plain.final, dense.final)
+    assert len(dense.trajectory) == 6
+    assert dense.states.shape == (6, 3, 2)
+
+
+def test_statistics_count_what_happened():
+    problem = Spiral(PoincareBall(1.0), 2, points=3)
+    solution = odeint(problem.field, problem.start, (0.0, 1.0), manifold=problem.manifold, method="rk4", step=0.1)
+    assert solution.statistics.as_dict() == {
+        "evaluations": 40,
+        "accepted": 10,
+        "rejected": 0,
+        "corrections": 0,
+        "pulled_back": 0,
+    }
+    assert solution.order == 4
+
+
+def test_points_pulled_back_are_counted():
+    manifold = PoincareBall(1.0)
+    start = torch.tensor([[0.1, 0.0], [0.9, 0.0]])
+    solution = odeint(lambda t, x: 100.0 * x, start, (0.0, 1.0), manifold=manifold, method="euler")
+    assert solution.statistics.pulled_back == 2
+
+
+def test_method_objects_work_like_names():
+    problem = Spiral(Euclidean(), 2, points=3)
+    options = {"manifold": problem.manifold, "step": 0.25}
+    by_name = odeint(problem.field, problem.start, (0.0, 1.0), method="rk4", **options)
+    by_object = odeint(problem.field, problem.start, (0.0, 1.0), method=RungeKutta(RK4), **options)
+    assert torch.equal(by_name.final, by_object.final)
+
+
+def test_rejected_steps_are_undone():
+    """A kick forces rejections; the answer still meets the tolerance."""
+
+    def field(t, x):
+        return torch.exp(-((t - 0.5) ** 2) / 5e-3) * torch.ones_like(x)
+
+    start = torch.zeros(1, 2, dtype=torch.float64)
+    solution = odeint(
+        field, start, (0.0, 1.0), manifold=Euclidean(), method="dopri5", rtol=1e-8, atol=1e-10, first_step=0.45
+    )
+    assert solution.statistics.rejected > 0
+    assert float(solution.final[0, 0]) == pytest.approx(math.sqrt(5e-3 * math.pi), rel=1e-6)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_float32_and_float64_agree(method):
+    problem = Spiral(PoincareBall(1.0), 2, points=5)
+    options = {"manifold": problem.manifold, "method": method, "step": 0.1}
+    with torch.no_grad():
+        double = odeint(problem.field, problem.start, (0.0, 1.0), **options).final
+        problem.centre, problem.frame = problem.centre.float(), problem.frame.float()
+        problem.w0, problem.spin = problem.w0.float(), problem.spin.float()
+        single = odeint(problem.field, problem.start, (0.0, 1.0), **options).final
+    assert single.dtype == torch.float32
+    assert torch.allclose(single.double(), double, atol=2e-5)
+
+
+def test_solver_error_carries_the_statistics():
+    with pytest.raises(SolverError) as caught:
+        odeint(swing, torch.zeros(1, 2), (0.0, 1.0), manifold=Euclidean(), method="dopri5", rtol=1e-6, max_steps=3)
+    assert caught.value.status is Status.MAX_STEPS
+    assert caught.value.statistics.accepted + caught.value.statistics.rejected == 3

@@ -1,0 +1,93 @@
+"""Every registered method has the order it declares, on every manifold, between steps and on uneven grids too."""
+
+import math
+from itertools import pairwise
+
+import geoopt
+import pytest
+import torch
+
+from hgde.geometry import Euclidean, GeooptManifold, PoincareBall
+from hgde.solvers import METHODS, odeint
+from hgde.solvers.orders import measure_order, standard_problems
+from problems import Spiral
+from spaces import SPACES
+
+TRUE_ORDER = [name for name in METHODS if name not in ("heuler", "hrk4", "ham")]
+
+
+@pytest.mark.parametrize("problem", [Spiral(Euclidean(), 2), Spiral(PoincareBall(1.0), 3)], ids=["plane", "ball"])
+def test_exact_answer_solves_the_equation(problem):
+    for t in (0.0, 0.7):
+        rate = (problem.exact(t + 1e-5) - problem.exact(t - 1e-5)) / 2e-5
+        assert torch.allclose(problem.field(torch.tensor(t), problem.exact(t)), rate, atol=1e-7)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("space", ["plane", "ball c=4 d=2"])
+def test_order_is_the_declared_one(method, space):
+    measured = measure_order(method, standard_problems()[space], space)
+    assert measured.agrees, measured
+
+
+@pytest.mark.parametrize("name", [name for name in SPACES if "geoopt" in name])
+def test_rk4_is_of_fourth_order_on_geoopt_manifolds(name):
+    space = SPACES[name]
+    manifold = space.make()
+    problem = Spiral(manifold, space.width, space.dim, points=8)
+    measured = measure_order("rk4", problem, name, counts=(16, 32))
+    assert measured.declared == 4
+    assert measured.agrees, measured
+
+
+def test_transport_alone_is_capped_at_the_order_declared():
+    problem = Spiral(GeooptManifold(geoopt.Sphere()), 3, 2, points=8)
+    problem.manifold = GeooptManifold(geoopt.Sphere(), "transport")
+    exact_differential = GeooptManifold(geoopt.Sphere())
+    field = Spiral(exact_differential, 3, 2, points=8).field
+    problem.field = field
+    measured = measure_order("rk4", problem, "sphere", counts=(16, 32))
+    assert measured.declared == 2
+    assert measured.agrees, measured
+
+
+def between(problem, method, count):
+    """Largest error at times that are inside steps."""
+    times = (0.0, 0.137, 0.52, 0.733, 1.0)
+    tolerance = {"rtol": 1e-13, "atol": 1e-15} if METHODS[method].implicit else {}
+    solution = odeint(
+        problem.field, problem.start, times, manifold=problem.manifold, method=method, step=1 / count, **tolerance
+    )
+    return max(
+        float(problem.manifold.dist(x, problem.exact(t)).square().mean().sqrt())
+        for t, x in zip(times[1:-1], solution.trajectory[1:-1], strict=True)
+    )
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_interpolation_keeps_the_order(method):
+    problem = Spiral(PoincareBall(1.0), 2, points=12)
+    order = METHODS[method].order
+    # Between steps the paper's geodesic is of second order.
+    coarse, fine = between(problem, method, 20), between(problem, method, 40)
+    assert math.log2(coarse / fine) > order - 0.4
+
+
+@pytest.mark.parametrize("method", TRUE_ORDER)
+def test_uneven_steps_keep_the_order(method):
+    problem = Spiral(PoincareBall(1.0), 2, points=12)
+    errors = []
+    for count in (24, 48):
+        s = torch.linspace(0, 1, count + 1, dtype=torch.float64)
+        times = s + 0.1 * torch.sin(2 * math.pi * s) / (2 * math.pi)
+        tolerance = {"rtol": 1e-13, "atol": 1e-15} if METHODS[method].implicit else {}
+        grid = times.tolist()
+        if METHODS[method].adaptive:
+            # An adaptive method steps through one interval after the other with fixed steps of that length.
+            x = problem.start
+            for t0, t1 in pairwise(grid):
+                x = odeint(problem.field, x, (t0, t1), manifold=problem.manifold, method=method, step=t1 - t0).final
+        else:
+            x = odeint(problem.field, problem.start, grid, manifold=problem.manifold, method=method, **tolerance).final
+        errors.append(float(problem.manifold.dist(x, problem.exact(grid[-1])).square().mean().sqrt()))
+    assert math.log2(errors[0] / errors[1]) > METHODS[method].order - 0.4

@@ -52,10 +52,10 @@ class Settings:
     largest_component: bool = setting(False, "Keep only the largest connected component.", DATA)
     normalise: str = setting(
         "auto",
-        "Features as they are, rows divided by their sum, or columns to mean 0 and deviation 1 (auto: rows if sparse, "
-        "else columns).",
+        "Features as they are, rows divided by their sum or their length, or columns to mean 0 and deviation 1 (auto: "
+        "rows if sparse, else columns).",
         DATA,
-        ("auto", "none", "rows", "columns"),
+        ("auto", "none", "rows", "unit", "columns"),
     )
     drop_columns: str = setting("", "Numbers of feature columns to leave out, such as 3 or 0,10.", DATA)
     self_loops: bool = setting(False, "Let every node also receive from itself.", DATA)

@@ -68,10 +68,11 @@ class SparseFeatures:
             return self.with_values(self.values.to(target))
         return SparseFeatures(self.indptr.to(target), self.indices.to(target), self.values.to(target), self.shape)
 
-    def row_normalised(self) -> SparseFeatures:
-        """Each row divided by the sum of its absolute values; empty rows stay empty."""
+    def row_normalised(self, order: int = 1) -> SparseFeatures:
+        """Each row divided by the sum of its absolute values (its length for ``order`` 2); empty rows stay empty."""
         total = torch.zeros(self.shape[0], dtype=self.dtype, device=self.device)
-        total.index_add_(0, self.rows, self.values.abs())
+        total.index_add_(0, self.rows, self.values.abs() ** order)
+        total = total ** (1 / order)
         return self.with_values(self.values / total.clamp_min(torch.finfo(self.dtype).tiny)[self.rows])
 
     def select(self, nodes: Tensor) -> SparseFeatures:

@@ -13,7 +13,8 @@ from hgde.graph import Features, SparseFeatures
 
 @dataclass(frozen=True, eq=False)
 class InputScaling:
-    """Features as they are (``none``), rows divided by their sum (``rows``), or ``(x - mean) / scale`` (``columns``).
+    """Features as they are (``none``), rows divided by their sum (``rows``) or length (``unit``), or
+    ``(x - mean) / scale`` (``columns``).
 
     ``mean`` and ``scale`` ``[F]`` are those of the nodes trained on, so that a new graph meets the same scale.
     """
@@ -42,9 +43,10 @@ class InputScaling:
             return (_dense(features) - self.mean) / self.scale
         if self.how == "none":
             return features
+        order = 2 if self.how == "unit" else 1
         if isinstance(features, SparseFeatures):
-            return features.row_normalised()
-        total = features.abs().sum(1, keepdim=True)
+            return features.row_normalised(order)
+        total = features.norm(p=order, dim=1, keepdim=True)
         return features / total.clamp_min(torch.finfo(features.dtype).tiny)
 
     def tensors(self) -> dict[str, Tensor]:

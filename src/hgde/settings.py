@@ -216,10 +216,10 @@ def _convert(wanted: Any, value: Any) -> Any:
         except (TypeError, ValueError):
             return None
         return numbers if len(numbers) == len(typing.get_args(wanted)) else None
-    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if wanted is int and hasattr(value, "__index__") and not isinstance(value, bool):
+    if isinstance(value, bool) and wanted is not bool:
+        return None
+    if wanted is int and hasattr(value, "__index__"):
         return int(value)
-    if wanted is float and hasattr(value, "__float__") and not isinstance(value, (bool, int)):
+    if wanted is float and hasattr(value, "__float__"):
         return float(value)
     return value if isinstance(value, wanted) else None

@@ -1,0 +1,79 @@
+"""Sparse features times a matrix."""
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+
+from hgde.graph import SparseFeatures
+from hgde.kernels import sparse_matmul
+
+
+def features(dtype=torch.float64, rows=60, columns=40):
+    return SparseFeatures.from_scipy(
+        sparse.random(rows, columns, 0.1, "csr", random_state=np.random.default_rng(0)), dtype
+    )
+
+
+@pytest.mark.parametrize("backend", ["fused", "reference"])
+def test_equals_the_dense_product_and_its_gradient(backend):
+    x = features()
+    weight = torch.randn(40, 7, dtype=torch.float64, requires_grad=True)
+    out = sparse_matmul(x, weight, backend=backend)
+    torch.testing.assert_close(out, x.to_dense() @ weight, rtol=0, atol=1e-13)
+    g = torch.randn(60, 7, dtype=torch.float64)
+    (grad,) = torch.autograd.grad(out, weight, g)
+    torch.testing.assert_close(grad, x.to_dense().T @ g, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("backend", ["fused", "reference"])
+def test_dropout_keeps_the_mean_and_repeats_with_its_generator(backend):
+    x, weight = features(), torch.ones(40, 3, dtype=torch.float64)
+
+    def draw(seed):
+        return sparse_matmul(x, weight, 0.4, True, torch.Generator().manual_seed(seed), backend)
+
+    assert torch.equal(draw(1), draw(1))
+    assert not torch.equal(draw(1), draw(2))
+    mean = torch.stack([draw(seed) for seed in range(400)]).mean()
+    assert abs(mean / sparse_matmul(x, weight).mean() - 1) < 0.02
+    assert torch.equal(sparse_matmul(x, weight, 0.4, False), sparse_matmul(x, weight))
+    assert not sparse_matmul(x, weight, 1.0, True, torch.Generator(), backend).any()
+
+
+def test_backward_uses_the_values_that_were_dropped_forward():
+    x, weight = features(), torch.zeros(40, 1, dtype=torch.float64, requires_grad=True)
+    eye = torch.eye(40, dtype=torch.float64)
+    kept = sparse_matmul(x, eye, 0.5, True, torch.Generator().manual_seed(0))
+    out = sparse_matmul(x, weight, 0.5, True, torch.Generator().manual_seed(0))
+    (grad,) = torch.autograd.grad(out.sum(), weight)
+    torch.testing.assert_close(grad[:, 0], kept.sum(0), rtol=0, atol=1e-13)
+
+
+def test_same_bits_for_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr("hgde.kernels.pool.MIN_WORK", 1)
+    x, before, results = features(torch.float32, 500, 300), torch.get_num_threads(), []
+    weight = torch.randn(300, 5, requires_grad=True)
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            out = sparse_matmul(x, weight)
+            results.append((out, *torch.autograd.grad(out.square().sum(), weight)))
+    finally:
+        torch.set_num_threads(before)
+    assert all(torch.equal(a, b) for other in results[1:] for a, b in zip(results[0], other, strict=True))
+
+
+def test_values_that_need_a_gradient_take_the_reference_path():
+    x = features()
+    values = x.values.clone().requires_grad_()
+    out = sparse_matmul(x.with_values(values), torch.ones(40, 2, dtype=torch.float64))
+    (grad,) = torch.autograd.grad(out.sum(), values)
+    assert torch.equal(grad, torch.full_like(grad, 2.0))
+
+
+def test_wrong_shapes_are_refused():
+    with pytest.raises(ValueError, match="weight must be"):
+        sparse_matmul(features(), torch.zeros(3, 2, dtype=torch.float64))
+    with pytest.raises(ValueError, match="dropout is a probability"):
+        sparse_matmul(features(), torch.zeros(40, 2, dtype=torch.float64), dropout=1.5)

@@ -1,0 +1,92 @@
+"""All pairs: tiles against the dense table, and the linear stand-in."""
+
+import pytest
+import torch
+
+from hgde.geometry import ball
+from hgde.kernels import fused_pairs, streamed, tangent_sum_global, tangent_sum_global_linear
+from kernels.graphs import points
+
+FLOAT32_BUDGET = 5e-6
+
+
+def dense(z, q, k, c):
+    """The definition, with every table there is."""
+    affinity = torch.einsum("ihe,jhe->hij", q, k).sigmoid()
+    weight = (affinity / affinity.sum(-1, keepdim=True)).mean(0)
+    return (weight[..., None] * ball.logmap(z[:, None], z[None], c)).sum(1)
+
+
+def scores(nodes, heads, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(3)
+    return [torch.randn(nodes, heads, 4, generator=generator, dtype=torch.float64).to(dtype) for _ in range(2)]
+
+
+@pytest.mark.parametrize("heads", [1, 3])
+@pytest.mark.parametrize("nodes", [1, 5, 90])
+@pytest.mark.parametrize("backend", ["fused", "reference"])
+def test_tiles_equal_the_dense_table(backend, nodes, heads, monkeypatch):
+    monkeypatch.setattr(fused_pairs, "ROWS", 32)
+    monkeypatch.setattr(fused_pairs, "COLUMNS", 40)
+    monkeypatch.setattr(streamed, "PAIRS", 2000)
+    inputs = [t.requires_grad_() for t in (points(nodes, 6), *scores(nodes, heads), torch.tensor(0.7).double())]
+    ours, theirs = tangent_sum_global(*inputs, backend=backend), dense(*inputs)
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-13)
+    g = points(nodes, 6, 5)
+    for a, b in zip(*(torch.autograd.grad(out, inputs, g) for out in (ours, theirs)), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-12)
+
+
+def test_gradcheck():
+    inputs = [t.requires_grad_() for t in (points(7, 3), *scores(7, 2), torch.tensor(0.7).double())]
+    assert torch.autograd.gradcheck(lambda *a: tangent_sum_global(*a, backend="fused"), inputs)
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_float32_within_its_budget(heads):
+    z, (q, k) = points(300, 16, dtype=torch.float32), scores(300, heads, torch.float32)
+    exact = dense(z.double(), q.double(), k.double(), 1.0)
+    error = (tangent_sum_global(z, q, k, 1.0, backend="fused") - exact).abs().max() / exact.abs().max()
+    assert error < FLOAT32_BUDGET
+
+
+def test_close_pairs_near_the_boundary_do_not_cancel():
+    z = torch.full((4, 2), 0.7, dtype=torch.float32)
+    z += 1e-5 * torch.arange(8).reshape(4, 2)
+    q, k = scores(4, 1, torch.float32)
+    exact = dense(z.double(), q.double(), k.double(), 1.0)
+    ours = tangent_sum_global(z, q, k, 1.0, backend="fused")
+    # The final sum of points cancels to a few units of rounding of the points themselves; the distances must not.
+    assert (ours - exact).abs().max() < 4 * torch.finfo(torch.float32).eps
+
+
+def test_no_nodes():
+    assert tangent_sum_global(torch.zeros(0, 3), torch.zeros(0, 1, 2), torch.zeros(0, 1, 2), 1.0).shape == (0, 3)
+    assert tangent_sum_global_linear(torch.zeros(0, 3), torch.zeros(0, 1, 2), torch.zeros(0, 1, 2), 1.0).shape == (0, 3)
+
+
+def test_shapes_of_scores_are_checked():
+    with pytest.raises(ValueError, match="q and k must both be"):
+        tangent_sum_global(torch.zeros(4, 3), torch.zeros(4, 2), torch.zeros(4, 2), 1.0)
+
+
+def test_linear_form_is_exact_at_consensus_and_points_the_right_way():
+    q, k = scores(200, 2)
+    together = points(1, 5).expand(200, 5)
+    assert tangent_sum_global_linear(together, q, k, 1.0).abs().max() < 1e-12
+    z = points(200, 5)
+    exact, cheap = tangent_sum_global(z, 0.1 * q, 0.1 * k, 1.0), tangent_sum_global_linear(z, 0.1 * q, 0.1 * k, 1.0)
+    assert (exact - cheap).norm() < 0.25 * exact.norm()
+    near = 0.1 * z
+    exact, cheap = (
+        tangent_sum_global(near, 0.1 * q, 0.1 * k, 1.0),
+        tangent_sum_global_linear(near, 0.1 * q, 0.1 * k, 1.0),
+    )
+    assert (exact - cheap).norm() < 0.01 * exact.norm()
+
+
+def test_linear_form_has_weights_of_one_sign():
+    z, (q, k) = points(50, 3), scores(50, 1)
+    q, k = 30 * q, 30 * k
+    assert torch.isfinite(tangent_sum_global_linear(z, q, k, 1.0)).all()
+    assert (ball.expmap(z, tangent_sum_global_linear(z, q, k, 1.0), 1.0).norm(dim=-1) <= z.norm(dim=-1).max()).all()

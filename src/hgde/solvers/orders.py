@@ -23,8 +23,8 @@ from hgde.solvers.registry import METHODS
 #: Errors below this are rounding (float64, distances of order one) and say nothing about the order.
 ROUNDING = 5e-13
 
-#: The test problem: how much faster outer points turn, how fast its coefficients vary in time and how much.
-RATE, SPIN, SHEAR, BEAT, PULSE = 0.3, 2.0, 0.5, 1.0, 0.1
+#: How fast the test problem's coefficients vary in time, and how much.
+BEAT, PULSE = 1.0, 0.1
 
 
 def step_counts(method: Method) -> tuple[int, ...]:
@@ -48,7 +48,7 @@ def tangent_frame(manifold: Manifold, p: Tensor, dim: int, generator: torch.Gene
 
 
 class Spiral:
-    """``|w|' = RATE a |w| (1 - |w|^2)`` while ``w`` turns at ``(spin_k + SHEAR RATE |w|^2) a`` in each plane of
+    """``|w|' = rate a |w| (1 - |w|^2)`` while ``w`` turns at ``(spin_k + rate shear |w|^2) a`` in each plane of
     coordinates.
 
     ``a = 1 + PULSE cos(BEAT t)``. ``manifold`` is any with :meth:`dexp`, of dimension ``dim`` and ``width``
@@ -64,6 +64,9 @@ class Spiral:
         *,
         size: float = 1.0,
         away: float = 0.6,
+        rate: float = 0.3,
+        spin: float = 2.0,
+        shear: float = 0.5,
         points: int = 48,
         seed: int = 0,
     ) -> None:
@@ -76,11 +79,11 @@ class Spiral:
         with torch.no_grad():
             self.centre = manifold.expmap(origin, (away / direction.norm()) * direction @ frame0)
             self.frame = tangent_frame(manifold, self.centre, self.dim, generator)
-        self.size = size
+        self.size, self.rate, self.shear = size, rate, shear
         w = torch.randn(points, self.dim, generator=generator, dtype=torch.float64)
         radius = 0.4 + 0.6 * torch.rand(points, 1, generator=generator, dtype=torch.float64)
         self.w0 = w * (radius / w.norm(dim=-1, keepdim=True))
-        self.spin = SPIN + 0.5 * torch.rand(self.dim // 2, generator=generator, dtype=torch.float64)
+        self.spin = spin + 0.25 * spin * torch.rand(self.dim // 2, generator=generator, dtype=torch.float64)
 
     def _point(self, w: Tensor) -> Tensor:
         return self.manifold.expmap(self.centre.expand(w.shape[0], -1), self.size * w @ self.frame)
@@ -93,9 +96,9 @@ class Spiral:
         """The states at time ``t``, in closed form."""
         r0 = (self.w0 * self.w0).sum(-1, keepdim=True)
         wave = math.sin(BEAT * t) / BEAT
-        clock = RATE * (t + PULSE * wave)
+        clock = self.rate * (t + PULSE * wave)
         r = 1.0 / (1.0 + (1.0 / r0 - 1.0) * math.exp(-2.0 * clock))
-        angle = self.spin * (t + PULSE * wave) + 0.5 * SHEAR * torch.log1p(r0 * math.expm1(2.0 * clock))
+        angle = self.spin * (t + PULSE * wave) + 0.5 * self.shear * torch.log1p(r0 * math.expm1(2.0 * clock))
         pairs = 2 * len(self.spin)
         even, odd = self.w0[:, 0:pairs:2], self.w0[:, 1:pairs:2]
         w = self.w0.clone()
@@ -117,7 +120,7 @@ class Spiral:
         turned[:, 1:pairs:2] = w[:, 0:pairs:2]
         speed = torch.zeros_like(self.w0[0])
         speed[:pairs] = self.spin.repeat_interleave(2)
-        derivative = (speed + (RATE * SHEAR) * squared) * turned + (RATE * (1.0 - squared)) * w
+        derivative = (speed + (self.rate * self.shear) * squared) * turned + (self.rate * (1.0 - squared)) * w
         derivative = (1.0 + PULSE * torch.cos(BEAT * t)) * derivative
         return manifold.dexp(p, u, self.size * derivative @ self.frame, x)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from hgde.cli import data, demo, info, orders, reproduce, train
+from hgde.cli import bench, data, demo, info, orders, reproduce, train
 
 app = typer.Typer(
     name="hgde",
@@ -16,7 +16,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (demo, train, info, data, orders, reproduce):
+for module in (demo, train, info, data, orders, reproduce, bench):
     module.register(app)
 
 

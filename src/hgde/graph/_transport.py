@@ -21,7 +21,7 @@ _NONE = np.uint64(0)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
-@intrinsic  # type: ignore[misc]
+@intrinsic
 def _lowest(typingctx: Any, word: Any) -> Any:
     """Place of the lowest bit that is set."""
 

@@ -119,7 +119,7 @@ def _source_blocks(
 
 
 def _array(tensor: Tensor) -> Array:
-    return tensor.detach().contiguous().numpy()  # type: ignore[no-any-return]
+    return tensor.detach().contiguous().numpy()
 
 
 class _Attention(torch.autograd.Function):
@@ -134,7 +134,7 @@ class _Attention(torch.autograd.Function):
         return torch.from_numpy(out)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         layout: Layout = ctx.layout
         t, s = (_array(tensor) for tensor in ctx.saved_tensors)
@@ -153,4 +153,4 @@ def _work(layout: Layout, scores: Array) -> int:
 
 def attention_values(graph: Graph, weights: AttentionWeights) -> Tensor:
     """The weight of every edge, ``[E]``, differentiable in both node scores. Cost ``E H``, memory ``E + N H``."""
-    return _Attention.apply(weights.target, weights.source, weights.negative_slope, layout_of(graph))  # type: ignore[no-any-return]
+    return _Attention.apply(weights.target, weights.source, weights.negative_slope, layout_of(graph))

@@ -43,6 +43,6 @@ def _stamped(dispatcher: Any) -> Any:
     # numba looks only at the file of the function itself; one that calls changed code would be served stale.
     cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     stamp = getattr(cache_file, "_source_stamp", None)
-    if stamp is not None:
+    if cache_file is not None and stamp is not None:
         cache_file._source_stamp = (stamp, _shared_sources())
     return dispatcher

@@ -28,7 +28,7 @@ _narrow_index: WeakIdKeyDictionary = WeakIdKeyDictionary()
 
 
 def _array(tensor: Tensor) -> Array:
-    return tensor.detach().contiguous().numpy()  # type: ignore[no-any-return]
+    return tensor.detach().contiguous().numpy()
 
 
 def _code(activation: str) -> int:
@@ -45,7 +45,7 @@ def _narrow(index: Tensor) -> Array:
     found = _narrow_index.get(index)
     if found is None:
         found = _narrow_index[index] = _array(index).astype(np.int32)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 class _Step:
@@ -164,7 +164,7 @@ class _Diffuse(torch.autograd.Function):
         return torch.from_numpy(states[-1])
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         z, z0, c, eta, _, _ = ctx.saved_tensors
         step: _Step = ctx.step
@@ -213,7 +213,7 @@ class _Advance(torch.autograd.Function):
         return args, np.zeros((len(blocks) - 1, _PARTIALS))
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         z, v, z0, c, eta = ctx.saved_tensors
         args, partial = _Advance.arguments(ctx, z, v, z0, c, eta)
@@ -276,7 +276,7 @@ def diffuse_steps(
 
 def advance(z: Tensor, v: Tensor, c: Tensor, z0: Tensor | None, eta: Tensor | None, activation: str) -> Tensor:
     """:func:`hgde.kernels.advance` in one pass over the rows."""
-    return _Advance.apply(z, v, None if eta is None else z0, c, eta, 1 if eta is None else 2, _code(activation))  # type: ignore[no-any-return]
+    return _Advance.apply(z, v, None if eta is None else z0, c, eta, 1 if eta is None else 2, _code(activation))
 
 
 __all__ = ["advance", "attention_values", "diffuse_steps", "tangent_sum"]

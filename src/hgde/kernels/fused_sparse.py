@@ -58,7 +58,7 @@ def _pattern(features: SparseFeatures) -> _Pattern:
     found = _patterns.get(features.indices)
     if found is None:
         found = _patterns[features.indices] = _Pattern(features)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 class _Product(torch.autograd.Function):
@@ -72,7 +72,7 @@ class _Product(torch.autograd.Function):
         return torch.from_numpy(out)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         g, pattern = grad.detach().contiguous().numpy(), ctx.pattern
         out = np.empty((len(pattern.t_indptr) - 1, g.shape[1]), g.dtype)
@@ -83,4 +83,4 @@ class _Product(torch.autograd.Function):
 
 def matmul(features: SparseFeatures, values: Tensor, weight: Tensor) -> Tensor:
     """``features`` with ``values`` in place of its own, times ``weight [F, d]``."""
-    return _Product.apply(weight, values, _pattern(features))  # type: ignore[no-any-return]
+    return _Product.apply(weight, values, _pattern(features))

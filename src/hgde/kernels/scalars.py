@@ -20,7 +20,7 @@ _TWO_52_BITS = np.uint64(0x4330000000000000)
 _TWO_52 = 4503599627370496.0
 
 
-@intrinsic  # type: ignore[misc]
+@intrinsic
 def prefetch(typingctx: Any, array: Any, row: Any, column: Any) -> Any:
     """Ask for the cache line of ``array[row, column]`` before it is needed: neighbours' rows lie anywhere in memory."""
 
@@ -38,7 +38,7 @@ def prefetch(typingctx: Any, array: Any, row: Any, column: Any) -> Any:
     return types.void(array, types.intp, types.intp), codegen
 
 
-@intrinsic  # type: ignore[misc]
+@intrinsic
 def _bits(typingctx: Any, x: Any) -> Any:
     """The bit pattern of a double."""
 
@@ -48,7 +48,7 @@ def _bits(typingctx: Any, x: Any) -> Any:
     return types.uint64(types.float64), codegen
 
 
-@intrinsic  # type: ignore[misc]
+@intrinsic
 def _from_bits(typingctx: Any, n: Any) -> Any:
     """The double with a bit pattern."""
 
@@ -124,13 +124,13 @@ def tanh_ratio(rho: float) -> tuple[float, float, float]:
 
 # Single-precision twins for loops over all pairs, where twice the lanes and half the terms count.
 
-_F = np.float32
+_F: Any = np.float32
 _SQRT_HALF_BITS32 = np.uint32(0x3F3504F3)
 _TWO_23_BITS = np.uint32(0x4B000000)
 _MANTISSA32 = np.uint32(23)
 
 
-@intrinsic  # type: ignore[misc]
+@intrinsic
 def _bits32(typingctx: Any, x: Any) -> Any:
     """The bit pattern of a single."""
 
@@ -140,7 +140,7 @@ def _bits32(typingctx: Any, x: Any) -> Any:
     return types.uint32(types.float32), codegen
 
 
-@intrinsic  # type: ignore[misc]
+@intrinsic
 def _from_bits32(typingctx: Any, n: Any) -> Any:
     """The single with a bit pattern."""
 
@@ -159,7 +159,7 @@ def sigmoid(x: float) -> float:
 
 
 @inlined
-def sigmoid32(x: float) -> float:
+def sigmoid32(x: Any) -> Any:
     """:func:`sigmoid` in single precision throughout."""
     y = min(abs(x), _F(80.0))
     n = _bits32(y * _F(1.44269504) + _F(8388608.0)) - _TWO_23_BITS
@@ -172,7 +172,7 @@ def sigmoid32(x: float) -> float:
 
 
 @inlined
-def artanh_ratio32(w: float, inverse_rest: float) -> float:
+def artanh_ratio32(w: Any, inverse_rest: Any) -> Any:
     """:func:`artanh_ratio` in single precision throughout."""
     root = np.sqrt(max(w, _F(0.02)))
     x = (_F(1.0) + root) * (_F(1.0) + root) * inverse_rest

@@ -46,7 +46,7 @@ class _Streamed(torch.autograd.Function):
         return fused_pairs.forward(z, q, k, float(c))
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         z, q, k, c = (tensor.detach().requires_grad_() for tensor in ctx.saved_tensors)
         totals = [torch.zeros_like(tensor) for tensor in (z, q, k, c)]

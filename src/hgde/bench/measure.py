@@ -1,0 +1,107 @@
+"""Timing and memory of one call, and a description of where they were taken."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure beside its bar. ``value`` is ``None`` when it could not be taken; ``detail`` says why."""
+
+    name: str
+    what: str
+    value: float | None
+    bar: float | None
+    sense: Literal["at least", "at most", "report"]
+    unit: str = "x"
+    detail: str = ""
+
+    @property
+    def met(self) -> bool | None:
+        if self.value is None or self.bar is None or self.sense == "report":
+            return None
+        return self.value >= self.bar if self.sense == "at least" else self.value <= self.bar
+
+
+def medians(calls: dict[str, Callable[[], Any]], seconds: float = 3.0, least: int = 3) -> dict[str, float]:
+    """Median seconds of each call. The calls take turns, so that a busy moment of the machine falls on all of them."""
+    for call in calls.values():
+        call()
+    taken: dict[str, list[float]] = {name: [] for name in calls}
+    began = time.perf_counter()
+    while len(next(iter(taken.values()))) < least or time.perf_counter() - began < seconds:
+        for name, call in calls.items():
+            start = time.perf_counter()
+            call()
+            taken[name].append(time.perf_counter() - start)
+    return {name: statistics.median(values) for name, values in taken.items()}
+
+
+def peak_bytes(call: Callable[[], Any]) -> int | None:
+    """How far the process's memory rises above where it stood; ``None`` where the system does not tell (not Linux)."""
+    status, reset = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+    try:
+        reset.write_text("5")
+        before = _field(status, "VmRSS")
+        call()
+        return _field(status, "VmHWM") - before
+    except (OSError, KeyError):
+        return None
+
+
+def _field(status: Path, name: str) -> int:
+    for line in status.read_text().splitlines():
+        if line.startswith(name):
+            return int(line.split()[1]) * 1024
+    raise KeyError(name)
+
+
+def describe_machine(threads: int) -> dict[str, Any]:
+    """What a reader needs to judge the figures."""
+    import torch
+
+    packages = ("torch", "numpy", "numba", "torch_geometric", "geoopt", "GraphRicciCurvature")
+    versions = {}
+    for package in packages:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            versions[package] = "not installed"
+    return {
+        "cpu": _cpu_name(),
+        "cores": os.cpu_count(),
+        "threads": threads,
+        "memory_gib": _memory_gib(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "packages": versions,
+        "wait_policy": os.environ.get("OMP_WAIT_POLICY", "default"),
+        "load_average": list(os.getloadavg()) if hasattr(os, "getloadavg") else None,
+        "torch_parallel": torch.get_num_threads(),
+    }
+
+
+def _cpu_name() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"
+
+
+def _memory_gib() -> float | None:
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    except (ValueError, OSError, AttributeError):
+        return None

@@ -93,3 +93,8 @@ def restore_optimiser(
             index, _, key = rest.partition("/")
             states.setdefault(int(index), {})[key] = value
     optimiser.load_state_dict({"state": states, "param_groups": optimiser.state_dict()["param_groups"]})
+    # Loading turns a step counted as a number into a float32 tensor, whose powers round differently: back to a number.
+    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
+    for place, state in states.items():
+        counted = {key: value for key, value in state.items() if not isinstance(value, Tensor)}
+        optimiser.state[parameters[place]].update(counted)

@@ -105,6 +105,7 @@ class Settings:
     lr_curvature: float | None = setting(None, "Learning rate of the curvatures (default: the same).", TRAINING)
     weight_decay: float = setting(5e-3, "Weight decay of the feature matrix.", TRAINING)
     weight_decay_rest: float = setting(0.0, "Weight decay of the other matrices (never of points).", TRAINING)
+    clip: float | None = setting(None, "Largest length of the gradient; longer ones are shortened to it.", TRAINING)
     metric: str = setting(
         "auto", "Score to select by and report.", TRAINING, ("auto", "accuracy", "f1", "roc_auc", "average_precision")
     )
@@ -127,6 +128,8 @@ class Settings:
         for name in (*positive, "checkpoint_every", "neighbours", "rtol", "atol"):
             if not getattr(self, name) > 0:
                 raise SettingsError(f"{name} must be greater than 0, got {getattr(self, name)}")
+        if self.clip is not None and not self.clip > 0:
+            raise SettingsError(f"clip must be greater than 0, got {self.clip}")
         for name in ("weight_decay", "weight_decay_rest"):
             if getattr(self, name) < 0:
                 raise SettingsError(f"{name} must not be negative, got {getattr(self, name)}")

@@ -132,6 +132,8 @@ class Trainer:
         with count_pullbacks() as counter:
             loss = self.task.loss(self.model)
             loss.backward()
+            if self.settings.clip is not None:
+                torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
             self.optimisers.step()
         value = float(loss.detach())
         if not math.isfinite(value):

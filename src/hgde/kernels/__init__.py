@@ -5,6 +5,7 @@ from hgde.kernels.reference import ACTIVATIONS
 from hgde.kernels.sparse import sparse_matmul
 from hgde.kernels.step import advance, diffuse, diffuse_steps, edge_values, tangent_sum
 from hgde.kernels.streamed import tangent_sum_global, tangent_sum_global_linear
+from hgde.kernels.translate import translate_tangent
 from hgde.kernels.weights import AttentionWeights, ChannelWeights, EdgeWeights, LocalWeights
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "tangent_sum",
     "tangent_sum_global",
     "tangent_sum_global_linear",
+    "translate_tangent",
 ]

@@ -19,8 +19,7 @@ class NodeDecoder(nn.Module):
 
     def forward(self, z: Tensor) -> Tensor:
         """Logits ``[N, classes]``."""
-        manifold = self.linear.manifold
-        return manifold.logmap0(self.linear(manifold.logmap0(z), self.dropout))
+        return self.linear.tangent(self.linear.manifold.logmap0(z), self.dropout)
 
 
 class LinkDecoder(nn.Module):

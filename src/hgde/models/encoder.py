@@ -27,9 +27,8 @@ class Encoder(nn.Module):
         self.target, self.activation, self.dropout = target, activation, dropout
 
     def forward(self, features: Features) -> Tensor:
-        z = self.linear(features, self.dropout)
-        tangent = ACTIVATIONS[self.activation](self.linear.manifold.logmap0(z))
-        return self.target.expmap0(tangent)
+        tangent = self.linear.tangent(features, self.dropout)
+        return self.target.expmap0(ACTIVATIONS[self.activation](tangent))
 
     def extra_repr(self) -> str:
         return f"activation={self.activation}, dropout={self.dropout}"

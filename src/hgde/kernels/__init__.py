@@ -5,7 +5,7 @@ from hgde.kernels.reference import ACTIVATIONS
 from hgde.kernels.sparse import sparse_matmul
 from hgde.kernels.step import advance, diffuse, diffuse_steps, edge_values, tangent_sum
 from hgde.kernels.streamed import tangent_sum_global, tangent_sum_global_linear
-from hgde.kernels.translate import translate_tangent
+from hgde.kernels.translate import exp_origin, log_origin, translate_tangent
 from hgde.kernels.weights import AttentionWeights, ChannelWeights, EdgeWeights, LocalWeights
 
 __all__ = [
@@ -19,7 +19,9 @@ __all__ = [
     "diffuse",
     "diffuse_steps",
     "edge_values",
+    "exp_origin",
     "get_backend",
+    "log_origin",
     "set_backend",
     "sparse_matmul",
     "tangent_sum",

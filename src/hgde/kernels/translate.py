@@ -1,20 +1,43 @@
-"""Translation by a point, seen from the tangent space at the origin: what a hyperbolic bias does to a vector."""
+"""Maps at the origin: exponential, logarithm, and what a hyperbolic bias does to a tangent vector there."""
 
 from __future__ import annotations
 
 from torch import Tensor
 
-from hgde.geometry import numerics
+from hgde.geometry import ball, numerics
+from hgde.kernels.backend import Backend, use_fused
 from hgde.kernels.reference import artanh_ratio
 
 
-def translate_tangent(u: Tensor, point: Tensor, c: Tensor) -> Tensor:
+def exp_origin(u: Tensor, c: Tensor, backend: Backend = "auto") -> Tensor:
+    """``exp_o(u)`` for ``u [N, d]``, pulled back into the ball; one pass each way where the fused kernels serve."""
+    if u.dim() == 2 and use_fused(backend, u, c):
+        from hgde.kernels import fused_origin
+
+        return fused_origin.apply(u, c, None, fused_origin.EXP)
+    return ball.expmap0(u, c)
+
+
+def log_origin(z: Tensor, c: Tensor, backend: Backend = "auto") -> Tensor:
+    """``log_o(z)`` for ``z [N, d]``; one pass each way where the fused kernels serve."""
+    if z.dim() == 2 and use_fused(backend, z, c):
+        from hgde.kernels import fused_origin
+
+        return fused_origin.apply(z, c, None, fused_origin.LOG)
+    return ball.logmap0(z, c)
+
+
+def translate_tangent(u: Tensor, point: Tensor, c: Tensor, backend: Backend = "auto") -> Tensor:
     """``log_o(exp_o(u) ⊕ b)`` for vectors ``u [N, d]`` and one point ``b [d]`` (eq. mobius-bias-addition).
 
     The result is ``alpha u + beta b`` with two scalars for each row that depend on ``|u|^2``, ``<u, b>`` and ``|b|^2``
     alone: ``e = T u`` with ``T = tanh(r)/r``, ``B_e = 1/cosh^2 r``, and with ``D = B_e B_b + c|e + b|^2``
-    ``e ⊕ b = ((B_e + c|e + b|^2) e + B_e b) / D``. So two operations of size ``N d`` forward, the rest on columns.
+    ``e ⊕ b = ((B_e + c|e + b|^2) e + B_e b) / D``. So two operations of size ``N d``, the rest on columns.
     """
+    if use_fused(backend, u, point, c):
+        from hgde.kernels import fused_origin
+
+        return fused_origin.apply(u, c, point, fused_origin.TRANSLATE)
     margin = numerics.limits(u.dtype).margin
     squared = c * numerics.squared_norm(u)
     ratio, b_e = numerics.tanhc(squared), numerics.sech2(squared)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from hgde.geometry import PoincareBall
+from hgde.kernels import log_origin
 from hgde.models.linear import HyperbolicLinear
 
 
@@ -19,7 +20,7 @@ class NodeDecoder(nn.Module):
 
     def forward(self, z: Tensor) -> Tensor:
         """Logits ``[N, classes]``."""
-        return self.linear.tangent(self.linear.manifold.logmap0(z), self.dropout)
+        return self.linear.tangent(log_origin(z, self.linear.manifold.c), self.dropout)
 
 
 class LinkDecoder(nn.Module):

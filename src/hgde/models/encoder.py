@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from hgde.geometry import PoincareBall
 from hgde.graph import Features
-from hgde.kernels import ACTIVATIONS
+from hgde.kernels import ACTIVATIONS, exp_origin
 from hgde.models.linear import HyperbolicLinear
 
 
@@ -28,7 +28,7 @@ class Encoder(nn.Module):
 
     def forward(self, features: Features) -> Tensor:
         tangent = self.linear.tangent(features, self.dropout)
-        return self.target.expmap0(ACTIVATIONS[self.activation](tangent))
+        return exp_origin(ACTIVATIONS[self.activation](tangent), self.target.c)
 
     def extra_repr(self) -> str:
         return f"activation={self.activation}, dropout={self.dropout}"

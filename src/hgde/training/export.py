@@ -65,7 +65,7 @@ def predict_links(trained: TrainedModel, dataset: Dataset, pairs_file: Path) -> 
         if found.isna().any():
             row = int(found.isna().to_numpy().argmax())
             raise DataError(f"{pairs_file} line {row + 2}, column {column}: no node is called {pairs[column][row]!r}")
-        numbers.append(torch.from_numpy(found.to_numpy(dtype=np.int64)))
+        numbers.append(torch.from_numpy(found.to_numpy(dtype=np.int64, copy=True)))
     z = trained.model.embed(*model_inputs(trained, dataset))
     probability = torch.sigmoid(trained.model.score_pairs(z, torch.stack(numbers)))
     return {

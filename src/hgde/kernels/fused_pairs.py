@@ -44,11 +44,11 @@ def _pair_rows(
     With ``single`` the weights are still scores of the only head, normalised at the end.
     """
     kind = gram.dtype.type
-    c_, margin_, one, two = kind(c), kind(margin), kind(1), kind(2)
+    c_, margin_, close_, zero, one, two = kind(c), kind(margin), kind(close), kind(0), kind(1), kind(2)
     n = gram.shape[1]
     for i in range(begin, end):
         b = max(one - c_ * p_row[i], margin_)
-        mass, total, pushed, suspect = kind(0), kind(0), kind(0), one
+        mass, total, pushed, suspect = kind(0), kind(0), kind(0), kind(0)
         if gram.itemsize == 4:
             for j in range(n):
                 spread = c_ * max(p_row[i] + p_col[j] - two * gram[i, j], kind(0))
@@ -61,7 +61,7 @@ def _pair_rows(
                 mass += a
                 total += s
                 pushed += s * spread
-                suspect = min(suspect, den)
+                suspect += one if den < close_ else zero
         else:
             for j in range(n):
                 spread = c_ * max(p_row[i] + p_col[j] - two * gram[i, j], kind(0))
@@ -74,14 +74,14 @@ def _pair_rows(
                 mass += a
                 total += s
                 pushed += s * spread
-                suspect = min(suspect, den)
-        if suspect < close:
+                suspect += one if den < close_ else zero
+        if suspect > 0:
             # Pairs close together near the boundary: the distance must come from differences after all.
             total, pushed = kind(0), kind(0)
             for j in range(n):
                 product = b * max(one - c_ * p_col[j], margin_)
                 spread = c_ * max(p_row[i] + p_col[j] - two * rows_dot(rows, columns, i, j), kind(0))
-                if product + spread < two * kind(close):
+                if product + spread < two * close_:
                     delta = kind(0)
                     for k in range(rows.shape[1]):
                         t = columns[j, k] - rows[i, k]

@@ -14,7 +14,7 @@ from hgde.kernels.backend import Backend, use_fused
 from hgde.kernels.reference import artanh_ratio, conformal
 
 #: Pairs held at once by the reference path, and by the backward pass of both.
-PAIRS = 4_000_000
+PAIRS = 1_000_000
 
 
 def _tile(nodes: int) -> int:

@@ -14,7 +14,7 @@ from hgde.geometry import numerics
 from hgde.graph import Graph
 from hgde.kernels import rows
 from hgde.kernels.attention import attention_values
-from hgde.kernels.layout import Array, Layout, layout_of, row_blocks
+from hgde.kernels.layout import Array, Layout, even_blocks, layout_of
 from hgde.kernels.pool import run_blocks
 from hgde.kernels.reference import resolve_activation
 from hgde.kernels.strips import ACTIVATION_CODES
@@ -205,7 +205,7 @@ class _Advance(torch.autograd.Function):
         ctx: Any, z: Tensor, v: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None
     ) -> tuple[tuple[Any, ...], Array]:
         points = _array(z)
-        blocks = row_blocks(np.zeros(len(points) + 1, np.int64))
+        blocks = even_blocks(len(points))
         three = _NO_ETA if eta is None else _array(eta).astype(np.float64)
         first = points if z0 is None else _array(z0)
         margin = numerics.limits(z.dtype).margin

@@ -11,7 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from hgde.geometry import numerics
 from hgde.kernels.compiled import compiled
-from hgde.kernels.layout import Array, row_blocks
+from hgde.kernels.layout import Array, even_blocks
 from hgde.kernels.pool import run_blocks
 from hgde.kernels.scalars import artanh_ratio, artanh_ratio_slope, tanh_ratio
 
@@ -154,7 +154,7 @@ class _AtOrigin(torch.autograd.Function):
         ctx.kind = kind
         rows = _array(x)
         args = (rows, _point(point, rows), kind, float(c), numerics.limits(x.dtype).margin)
-        blocks, out = row_blocks(np.zeros(len(rows) + 1, np.int64)), np.empty_like(rows)
+        blocks, out = even_blocks(len(rows)), np.empty_like(rows)
         partial = np.zeros((len(blocks) - 1, 1))
         run_blocks(_forward, len(partial), 4 * rows.size, (blocks, *args, out, partial))
         if numerics.counting_pullbacks():
@@ -167,7 +167,7 @@ class _AtOrigin(torch.autograd.Function):
         x, c, point = ctx.saved_tensors
         rows = _array(x)
         args = (rows, _point(point, rows), ctx.kind, float(c), numerics.limits(x.dtype).margin)
-        blocks, gx = row_blocks(np.zeros(len(rows) + 1, np.int64)), np.empty_like(rows)
+        blocks, gx = even_blocks(len(rows)), np.empty_like(rows)
         partial = np.zeros((len(blocks) - 1, 1 + rows.shape[1]))
         run_blocks(_backward, len(partial), 8 * rows.size, (blocks, *args, _array(grad), gx, partial))
         total = np.add.accumulate(partial, 0)[-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -58,6 +59,12 @@ def row_blocks(indptr: Array) -> Array:
     return np.maximum.accumulate(cuts).astype(np.int64)
 
 
+@lru_cache(maxsize=32)
+def even_blocks(rows: int) -> Array:
+    """Blocks of rows that all take the same work."""
+    return row_blocks(np.zeros(rows + 1, np.int64))
+
+
 def _copies(key: Array) -> Array:
     """For sorted keys, how many equal ones come before each."""
     start = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]])) if len(key) else np.zeros(0, np.int64)
@@ -66,8 +73,10 @@ def _copies(key: Array) -> Array:
 
 def _build(graph: Graph) -> Layout:
     index_type = np.int32 if max(graph.num_nodes, graph.num_edges) < 2**31 - 1 else np.int64
+    # Unsigned: a negative index would count from the end, and compiled code would test every one for it.
+    node_type = np.uint32 if index_type is np.int32 else np.uint64
     indptr64 = graph.indptr.numpy()
-    indptr, indices = indptr64.astype(index_type), graph.indices.numpy().astype(index_type)
+    indptr, indices = indptr64.astype(index_type), graph.indices.numpy().astype(node_type)
     blocks = row_blocks(indptr64)
     out_indptr, out_targets, out_order = (part.numpy() for part in graph.by_source)
     edges = np.arange(graph.num_edges, dtype=index_type)
@@ -93,7 +102,7 @@ def _build(graph: Graph) -> Layout:
         indices,
         blocks,
         around.astype(index_type),
-        neighbour.astype(index_type),
+        neighbour.astype(node_type),
         in_edge,
         out_edge,
         row_blocks(around),

@@ -83,9 +83,13 @@ def announce(kernel: Any) -> None:
     _announced = True
     stats = getattr(kernel, "_cache", None)
     path = getattr(stats, "cache_path", None)
-    known = path is not None and any(name.startswith(f"rows.{kernel.__name__}") for name in _listing(path))
+    known = path is not None and any(name.startswith(_cache_name(kernel)) for name in _listing(path))
     if not known:
         print("hgde: compiling the fused kernels (once, then cached on disk) ...", file=sys.stderr, flush=True)
+
+
+def _cache_name(kernel: Any) -> str:
+    return f"{kernel.py_func.__module__.rsplit('.', 1)[-1]}.{kernel.py_func.__qualname__}-"
 
 
 def _listing(path: str) -> list[str]:

@@ -47,10 +47,12 @@ def test_tangent_sum_is_the_sum_of_log_maps(name, kind, backend):
     torch.testing.assert_close(tangent_sum(z, graph, build(*tensors), c, backend), expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("keep", [0, 10**6])
 @pytest.mark.parametrize("residual", [True, False])
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("kind", WEIGHTS)
-def test_fused_steps_equal_reference(kind, activation, residual):
+def test_fused_steps_equal_reference(kind, activation, residual, keep, monkeypatch):
+    monkeypatch.setattr("hgde.kernels.fused.KEEP_BYTES", keep)
     for name, graph in graphs().items():
         width = 6
         tensors, build = weights(kind, graph, width)
@@ -75,7 +77,8 @@ def test_fused_steps_equal_reference(kind, activation, residual):
 
 @pytest.mark.parametrize("kind", WEIGHTS)
 @pytest.mark.parametrize("directed", [True, False])
-def test_gradcheck_of_the_whole_step(kind, directed):
+def test_gradcheck_of_the_whole_step(kind, directed, monkeypatch):
+    monkeypatch.setattr("hgde.kernels.fused.KEEP_BYTES", 0)
     graph, width = awkward(directed, 9), 3
     tensors, build = weights(kind, graph, width)
     inputs = leaves(

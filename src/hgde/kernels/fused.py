@@ -21,6 +21,8 @@ from hgde.kernels.strips import ACTIVATION_CODES
 from hgde.kernels.weights import AttentionWeights, ChannelWeights, LocalWeights
 
 TABLE_COPIES = 8
+#: States no larger than this are kept together with their sums, which saves the backward pass one visit of the edges.
+KEEP_BYTES = 1_000_000
 _PARTIALS = 5
 _COUNT = 4
 _NO_ETA = np.zeros(3)
@@ -81,15 +83,16 @@ class _Step:
     def work(self, z: Array) -> int:
         return (len(self.layout.indices) + 4 * len(z)) * z.shape[1]
 
-    def forward(self, z: Array, z0: Array, partial: Array) -> Array:
+    def forward(self, z: Array, z0: Array, kept: Array, partial: Array) -> Array:
         out = np.empty_like(z)
-        run_blocks(rows.forward_blocks, self.layout.num_blocks, self.work(z), (*self._common(z, z0), out, partial))
+        args = (*self._common(z, z0), kept, out, partial)
+        run_blocks(rows.forward_blocks, self.layout.num_blocks, self.work(z), args)
         return out
 
-    def backward(self, z: Array, z0: Array, grad: Array, into: _Gradients, partial: Array) -> Array:
+    def backward(self, z: Array, z0: Array, kept: Array, grad: Array, into: _Gradients, partial: Array) -> Array:
         """The gradient at ``z``; the others are added to ``into``."""
         layout, gz = self.layout, np.empty_like(z)
-        args = (*self._common(z, z0), grad, into.packed, gz, into.z0, into.scale, partial)
+        args = (*self._common(z, z0), kept, grad, into.packed, gz, into.z0, into.scale, partial)
         run_blocks(rows.backward_rows, layout.num_blocks, self.work(z), args)
         blocks = len(layout.around_blocks) - 1
         group = -(-blocks // into.copies)
@@ -156,11 +159,13 @@ class _Diffuse(torch.autograd.Function):
         first = None if z0 is None else _array(z0)
         states = [_array(z)]
         partial = np.zeros((layout.num_blocks, _PARTIALS))
-        for _ in range(steps):
-            states.append(step.forward(states[-1], states[-1] if first is None else first, partial))
+        keep = states[0].nbytes <= KEEP_BYTES and any(ctx.needs_input_grad)
+        sums = [np.empty_like(states[0]) if keep else states[0][:0] for _ in range(steps)]
+        for kept in sums:
+            states.append(step.forward(states[-1], states[-1] if first is None else first, kept, partial))
         _report(partial)
         ctx.save_for_backward(z, z0, c, eta, weight, scale)
-        ctx.step, ctx.states = step, states[1:-1]
+        ctx.step, ctx.states, ctx.sums = step, states[1:-1], sums
         return torch.from_numpy(states[-1])
 
     @staticmethod
@@ -174,8 +179,8 @@ class _Diffuse(torch.autograd.Function):
         blocks = max(step.layout.num_blocks, len(step.layout.around_blocks) - 1)
         partial = np.zeros((blocks, _PARTIALS))
         g = _array(grad)
-        for state in reversed(states):
-            g = step.backward(state, state if first is None else first, g, into, partial)
+        for state, kept in zip(reversed(states), reversed(ctx.sums), strict=True):
+            g = step.backward(state, state if first is None else first, kept, g, into, partial)
         total = _ordered_sum(partial)
         grad_z = torch.from_numpy(g)
         grad_z0 = None

@@ -131,9 +131,13 @@ def count_pulled(w: Any, n: int, still: float) -> int:
 @compiled
 def forward_blocks(
     begin: int, end: int, blocks: Any, indptr: Any, indices: Any, z: Any, values: Any, table: Any, index: Any,
-    scale: Any, c: float, margin: float, mode: int, code: int, z0: Any, eta: Any, out: Any, partial: Any,
+    scale: Any, c: float, margin: float, mode: int, code: int, z0: Any, eta: Any, kept: Any, out: Any,
+    partial: Any,
 ) -> None:  # fmt: skip
-    """``out = F(z)`` for the rows of blocks ``begin .. end - 1``; ``partial[block, 4]`` counts pull-backs."""
+    """``out = F(z)`` for the rows of blocks ``begin .. end - 1``; ``partial[block, 4]`` counts pull-backs.
+
+    The sums go to ``kept`` unless it is empty.
+    """
     d = z.shape[1]
     v, push, moved = np.empty((STRIP, d), z.dtype), np.empty((STRIP, d), z.dtype), np.empty((STRIP, d), z.dtype)
     w, x = np.zeros(SLOTS), np.zeros(EDGE_SLOTS)
@@ -142,6 +146,8 @@ def forward_blocks(
         for first in range(blocks[block], blocks[block + 1], STRIP):
             n = min(STRIP, blocks[block + 1] - first)
             gather_strip(first, n, indptr, indices, z, values, table, index, c, margin, v, push, w, x)
+            if len(kept) > 0:
+                kept[first : first + n] = v[:n]
             if scale is not None:
                 for r in range(n):
                     for k in range(d):
@@ -190,10 +196,10 @@ def strip_backward(
 @compiled
 def backward_rows(
     begin: int, end: int, blocks: Any, indptr: Any, indices: Any, z: Any, values: Any, table: Any, index: Any,
-    scale: Any, c: float, margin: float, mode: int, code: int, z0: Any, eta: Any, grad: Any, packed: Any, gz: Any,
-    gz0: Any, gscale: Any, partial: Any,
+    scale: Any, c: float, margin: float, mode: int, code: int, z0: Any, eta: Any, kept: Any, grad: Any, packed: Any,
+    gz: Any, gz0: Any, gscale: Any, partial: Any,
 ) -> None:  # fmt: skip
-    """First pass: work out ``v`` again and bring the gradient of ``F`` back to it, row by row.
+    """First pass: work out ``v`` again (unless it was ``kept``) and bring the gradient of ``F`` back to it, row by row.
 
     Writes ``packed_i = [z_i, gradient at the (unscaled) sum]``, for the second pass to find side by side, ``gz`` (what
     reaches ``z_i`` past the sum), ``gz0 += ...``, ``gscale += ...`` and the lines of ``partial``: ``c``, then ``eta``.
@@ -205,7 +211,9 @@ def backward_rows(
     for block in range(begin, end):
         for first in range(blocks[block], blocks[block + 1], STRIP):
             n = min(STRIP, blocks[block + 1] - first)
-            if mode != 0 or scale is not None:
+            if len(kept) > 0:
+                v[:n] = kept[first : first + n]
+            elif mode != 0 or scale is not None:
                 gather_strip(first, n, indptr, indices, z, values, table, index, c, margin, v, push, w, x)
             if scale is not None:
                 for r in range(n):

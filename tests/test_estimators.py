@@ -19,7 +19,7 @@ from hgde.estimators import HGDEClassifier, HGDEEmbedder, HGDELinkPredictor
 from hgde.graph import Graph, GraphError
 from hgde.settings import FIELDS, Settings, SettingsError
 
-QUICK = {"width": 4, "time": 1.0, "epochs": 12, "lr": 0.2, "dropout": 0.0}
+QUICK = {"width": 4, "time": 1.0, "epochs": 10, "lr": 0.2, "dropout": 0.0}
 
 # What does not apply, and why. The link predictor is not in the list of checks at all: it predicts pairs of nodes, so
 # the rows given to `predict` are not those given to `fit`, which every check takes for granted.

@@ -116,7 +116,7 @@ class Settings:
     dtype: str = setting("float32", "Number type.", RUN, ("float32", "float64"))
     device: str = setting("auto", "Device: auto, cpu, cuda, cuda:1, ...", RUN)
     threads: int | None = setting(None, "CPU threads (default: torch's).", RUN)
-    checkpoint_every: int = setting(50, "Epochs between checkpoints.", RUN)
+    checkpoint_every: int = setting(50, "Epochs between checkpoints (at least one every 30 s).", RUN)
 
     def __post_init__(self) -> None:
         for spec in dataclasses.fields(self):

@@ -9,7 +9,7 @@ from graph_files import QUICK, start, write_graph
 
 from hgde.training.checkpoint import CheckpointError, load
 
-EPOCHS = 240
+EPOCHS = 150
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def test_interrupted_from_the_keyboard(command, undisturbed, tmp_path):
 
 def test_a_full_disk(command, undisturbed, tmp_path):
     resource = pytest.importorskip("resource", reason="limits on file sizes are POSIX")
-    folder, room = tmp_path / "run", 16_000
+    folder, room = tmp_path / "run", 15_000
 
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))

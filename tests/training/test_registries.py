@@ -12,7 +12,17 @@ from hgde.training.prepare import make_task
 from hgde.training.run import train
 
 SETTINGS = Settings(
-    width=4, time=2.0, epochs=4, lr=0.02, dropout=0.0, heads=2, learn_beta=True, eta=(1.0, 0.4, 0.1), threads=1
+    width=4,
+    time=2.0,
+    epochs=4,
+    rtol=0.01,
+    atol=0.01,
+    lr=0.02,
+    dropout=0.0,
+    heads=2,
+    learn_beta=True,
+    eta=(1.0, 0.4, 0.1),
+    threads=1,
 )
 
 

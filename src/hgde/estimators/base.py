@@ -66,6 +66,7 @@ class HGDEEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         lr_curvature: float | None = _DEFAULT.lr_curvature,
         weight_decay: float = _DEFAULT.weight_decay,
         weight_decay_rest: float = _DEFAULT.weight_decay_rest,
+        clip: float | None = _DEFAULT.clip,
         metric: str = _DEFAULT.metric,
         dtype: str = _DEFAULT.dtype,
         device: str = _DEFAULT.device,
@@ -105,6 +106,7 @@ class HGDEEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         self.lr_curvature = lr_curvature
         self.weight_decay = weight_decay
         self.weight_decay_rest = weight_decay_rest
+        self.clip = clip
         self.metric = metric
         self.dtype = dtype
         self.device = device

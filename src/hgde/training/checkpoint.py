@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,9 @@ def save(path: Path, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
 def write_atomically(path: Path, payload: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        # Not tempfile: its files are for the owner's eyes only, and this one becomes a result to be shared.
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
     except OSError as error:
         raise CheckpointError(f"cannot write to {path.parent}: {error.strerror}") from error
     try:
@@ -44,7 +45,7 @@ def write_atomically(path: Path, payload: bytes) -> None:
             os.fsync(stream.fileno())
         os.replace(temporary, path)
     except BaseException as error:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         if not isinstance(error, OSError):
             raise
         kept = "the previous one is intact" if path.exists() else "there is no earlier one"

@@ -19,6 +19,9 @@ from hgde.training import checkpoint
 from hgde.training.optimisers import Optimisers
 from hgde.training.tasks import Scores, Task
 
+MOST_SECONDS_LOST = 30.0
+"""A run whose epochs are slow is kept more often than its settings ask for."""
+
 
 class TrainingError(RuntimeError):
     """Training that cannot go on; the message says why and what to try."""
@@ -96,14 +99,17 @@ class Trainer:
         settings, progress = self.settings, self.progress
         started = time.perf_counter() - progress.seconds
         times: list[float] = []
+        saved = time.perf_counter()
         while progress.epoch < settings.epochs and progress.epoch - progress.best_epoch < settings.patience:
             began = time.perf_counter()
             loss, pulled_back = self._train_epoch()
             times.append(time.perf_counter() - began)
             record = self._validate(loss, pulled_back)
             progress.seconds = time.perf_counter() - started
-            if self.path is not None and progress.epoch % settings.checkpoint_every == 0:
+            is_due = progress.epoch % settings.checkpoint_every == 0 or time.perf_counter() - saved > MOST_SECONDS_LOST
+            if self.path is not None and is_due:
                 self._save()
+                saved = time.perf_counter()
             if on_epoch is not None:
                 on_epoch(record)
         self.model.load_state_dict(self.best)

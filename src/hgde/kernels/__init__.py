@@ -1,6 +1,7 @@
 """One step of diffusion: plain torch on any device, fused passes on the CPU, all pairs in tiles."""
 
 from hgde.kernels.backend import Backend, get_backend, set_backend
+from hgde.kernels.ball import FusedBall
 from hgde.kernels.reference import ACTIVATIONS
 from hgde.kernels.sparse import sparse_matmul
 from hgde.kernels.step import advance, diffuse, diffuse_steps, edge_values, tangent_sum
@@ -14,6 +15,7 @@ __all__ = [
     "Backend",
     "ChannelWeights",
     "EdgeWeights",
+    "FusedBall",
     "LocalWeights",
     "advance",
     "diffuse",

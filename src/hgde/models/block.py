@@ -10,7 +10,7 @@ from hgde.diffusion import Diffusivity, GraphFlow, make_diffusivity
 from hgde.diffusion.flow import Activation
 from hgde.geometry import PoincareBall
 from hgde.graph import Graph
-from hgde.kernels import diffuse_steps
+from hgde.kernels import FusedBall, diffuse_steps
 from hgde.models.encoder import Encoder
 from hgde.solvers import METHODS, Flow, Method, Solution, odeint
 
@@ -63,7 +63,7 @@ class HPDEBlock(nn.Module):
             Flow(self.flow.bind(z0, graph)),
             z0,
             times,
-            manifold=self.flow.manifold,
+            manifold=FusedBall.view(self.flow.manifold),
             method=self.method,
             gradient=self.gradient,
             step=None if adaptive else self.step,

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from hgde.geometry import Curvature, PoincareBall
+from hgde.geometry import PoincareBall
 from hgde.kernels.backend import use_fused
 
 
 class FusedBall(PoincareBall):
-    """A view of a ball whose exp and log are one compiled pass each way where the backend rule allows it.
+    """A view of a ball whose exp, log, transport and inverse differential of exp are compiled passes where they serve.
 
-    It shares the :class:`Curvature` it is given, so training one trains the other. Points are ``[..., d]`` with at
-    least two axes and all arguments of one shape, on the CPU; anything else goes to :class:`PoincareBall`. The compiled
-    maps have no second derivative and say so when asked for one.
+    It shares the :class:`~hgde.geometry.Curvature` it is given, so training one trains the other. Compiled are CPU
+    tensors ``[..., d]`` of at least two axes, all of one shape and dtype, if the backend allows it; anything else goes
+    to :class:`PoincareBall`. The compiled maps have no second derivative and say so when asked for one.
     """
-
-    def __init__(self, c: float | Curvature = 1.0, learnable: bool = False) -> None:
-        super().__init__(c, learnable)
 
     @classmethod
     def view(cls, manifold: PoincareBall) -> PoincareBall:
@@ -37,6 +34,21 @@ class FusedBall(PoincareBall):
         from hgde.kernels import fused_maps
 
         return fused_maps.logmap(_rows(x), _rows(y), self.c).view(x.shape)
+
+    def transport(self, x: Tensor, y: Tensor, v: Tensor) -> Tensor:
+        if not _served(x, y, v):
+            return super().transport(x, y, v)
+        from hgde.kernels import fused_transport
+
+        return fused_transport.transport(_rows(x), _rows(y), _rows(v), self.c).view(x.shape)
+
+    def dexp_inv(self, x: Tensor, v: Tensor, w: Tensor, y: Tensor | None = None) -> Tensor:
+        if not _served(x, v, w, x if y is None else y):
+            return super().dexp_inv(x, v, w, y)
+        from hgde.kernels import fused_transport
+
+        end = self.expmap(x, v) if y is None else y
+        return fused_transport.dexp_inv(_rows(x), _rows(v), _rows(w), self.c, _rows(end)).view(x.shape)
 
 
 def _served(*tensors: Tensor) -> bool:

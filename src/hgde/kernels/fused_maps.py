@@ -13,22 +13,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from hgde.geometry import numerics
 from hgde.kernels.compiled import compiled
-from hgde.kernels.layout import Array, even_blocks
-from hgde.kernels.pool import run_blocks
+from hgde.kernels.row_maps import STRIP, Passes, apply
 from hgde.kernels.scalars import artanh_ratio, artanh_ratio_slope, tanh_ratio
 
-STRIP = 64
 (
-    XX, YY, VV, SS, XV, XS, SV, TT, TX, TV, BX, Q, T, T_SLOPE, SECH, F, SPREAD, DEN, SCALE,
-    GV, GX, GS, GT, O1, O2, O3, O4, O5, O6, O7, O8, O9, GC,
-) = tuple(STRIP * n for n in range(33))  # fmt: skip
-SLOTS = 33 * STRIP
+    XX, YY, VV, SS, XV, TT, TX, TV, BX, Q, T, T_SLOPE, SECH, F, SPREAD, DEN, SCALE,
+    GV, GX, GS, GT, O1, O2, O3, O4, O5, O6, O7, GC,
+) = tuple(STRIP * n for n in range(29))  # fmt: skip
+SLOTS = 29 * STRIP
 
 
 @compiled
@@ -74,9 +69,11 @@ def _exp_coefficients(x: Any, v: Any, first: int, n: int, c: float, margin: floa
 
 @compiled
 def _exp_rows(
-    begin: int, end: int, blocks: Any, x: Any, v: Any, c: float, margin: float, eps: float, out: Any, partial: Any
+    begin: int, end: int, blocks: Any, x: Any, v: Any, c: float, margin: float, out: Any, partial: Any
 ) -> None:
+    """``partial[block]`` counts the points pulled back; one at the limit, moved by rounding alone, is not one."""
     w = np.zeros(SLOTS)
+    unmoved = 1 - 4 * np.float64(np.finfo(out.dtype).eps)
     for block in range(begin, end):
         for first in range(blocks[block], blocks[block + 1], STRIP):
             n = min(STRIP, blocks[block + 1] - first)
@@ -85,7 +82,7 @@ def _exp_rows(
                 i, f = first + r, w[F + r]
                 over = w[SCALE + r] / w[DEN + r]
                 along, rest = over * w[BX + r], over * w[SPREAD + r]
-                partial[block] += w[SCALE + r] < 1 - 4 * eps
+                partial[block] += w[SCALE + r] < unmoved
                 for k in range(x.shape[1]):
                     a = np.float64(x[i, k])
                     out[i, k] = along * (a + f * v[i, k]) + rest * a
@@ -248,72 +245,15 @@ def _log_rows_backward(
                     gy[i, k] = g_s + y_y * b
 
 
-def _array(tensor: Tensor) -> Array:
-    return tensor.detach().contiguous().numpy()
-
-
-def _total(partial: Array, like: Tensor) -> Tensor:
-    return torch.tensor(np.add.accumulate(partial)[-1], dtype=like.dtype).reshape(like.shape)
-
-
-class _Exp(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, v: Tensor, c: Tensor) -> Tensor:
-        ctx.save_for_backward(x, v, c)
-        rows, vectors = _array(x), _array(v)
-        blocks, out = even_blocks(len(rows)), np.empty_like(rows)
-        pulled = np.zeros(len(blocks) - 1)
-        bounds = numerics.limits(x.dtype).margin, torch.finfo(x.dtype).eps
-        args = (blocks, rows, vectors, _number(c, x), *bounds, out, pulled)
-        run_blocks(_exp_rows, len(pulled), 8 * rows.size, args)
-        if numerics.counting_pullbacks():
-            numerics.record_pullbacks(torch.tensor(int(pulled.sum())))
-        return torch.from_numpy(out)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        return _backward(_exp_rows_backward, ctx, grad)
-
-
-class _Log(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, y: Tensor, c: Tensor) -> Tensor:
-        ctx.save_for_backward(x, y, c)
-        rows, others = _array(x), _array(y)
-        blocks, out = even_blocks(len(rows)), np.empty_like(rows)
-        args = (blocks, rows, others, _number(c, x), numerics.limits(x.dtype).margin, out)
-        run_blocks(_log_rows, len(blocks) - 1, 8 * rows.size, args)
-        return torch.from_numpy(out)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        return _backward(_log_rows_backward, ctx, grad)
-
-
-def _number(c: Tensor, like: Tensor) -> float:
-    """``c`` as torch would use it with ``like``: in its dtype, hence one ball for all maps and kernels."""
-    return c.detach().to(like.dtype).item()
-
-
-def _backward(kernel: Any, ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    x, other, c = ctx.saved_tensors
-    rows, others = _array(x), _array(other)
-    blocks, first, second = even_blocks(len(rows)), np.empty_like(rows), np.empty_like(rows)
-    partial = np.zeros(len(blocks) - 1)
-    args = (blocks, rows, others, _number(c, x), numerics.limits(x.dtype).margin, _array(grad), first, second, partial)
-    run_blocks(kernel, len(partial), 16 * rows.size, args)
-    return torch.from_numpy(first), torch.from_numpy(second), _total(partial, c)
+EXP = Passes(_exp_rows, _exp_rows_backward, pulls_back=True)
+LOG = Passes(_log_rows, _log_rows_backward)
 
 
 def expmap(x: Tensor, v: Tensor, c: Tensor) -> Tensor:
     """``exp_x(v)`` (eq:expmap) for the rows of ``x, v [N, d]``, pulled back into the ball; ``c`` is 0-d."""
-    out: Tensor = _Exp.apply(x, v, c)
-    return out
+    return apply(EXP, c, x, v)
 
 
 def logmap(x: Tensor, y: Tensor, c: Tensor) -> Tensor:
     """``log_x(y)`` for the rows of ``x, y [N, d]``; ``c`` is 0-d."""
-    out: Tensor = _Log.apply(x, y, c)
-    return out
+    return apply(LOG, c, x, y)

@@ -18,7 +18,7 @@ _OPTIONS: dict[str, Any] = {
     "fastmath": {"reassoc", "contract", "arcp", "nsz"},
     "error_model": "numpy",
 }
-_SHARED = ("scalars.py", "strips.py")
+_SHARED = ("lanes.py", "scalars.py", "strips.py")
 
 
 @cache

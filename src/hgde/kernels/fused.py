@@ -14,6 +14,7 @@ from hgde.geometry import numerics
 from hgde.graph import Graph
 from hgde.kernels import rows
 from hgde.kernels.attention import attention_values
+from hgde.kernels.lanes import LANES
 from hgde.kernels.layout import Array, Layout, even_blocks, layout_of
 from hgde.kernels.pool import run_blocks
 from hgde.kernels.reference import resolve_activation
@@ -248,12 +249,24 @@ def _apply(
 ) -> Tensor:
     index: Array | None = None
     scale: Tensor | None = None
+    width = z.shape[1]
     if isinstance(weights, ChannelWeights):
-        weight, scale, index = weights.table, weights.scale, _narrow(weights.index)
+        weight, scale, index = _padded(weights.table), _padded(weights.scale), _narrow(weights.index)
     else:
         weight = attention_values(graph, weights) if isinstance(weights, AttentionWeights) else weights.values
-    out: Tensor = _Diffuse.apply(z, z0, c, eta, weight, scale, layout_of(graph), index, steps, mode, code)
-    return out
+    first = None if z0 is None else _padded(z0)
+    out: Tensor = _Diffuse.apply(_padded(z), first, c, eta, weight, scale, layout_of(graph), index, steps, mode, code)
+    return _unpadded(out, width)
+
+
+def _padded(rows: Tensor) -> Tensor:
+    """Rows lengthened by zeros to a multiple of eight; every map here leaves those zeros."""
+    missing = -rows.shape[1] % LANES
+    return rows if missing == 0 else torch.nn.functional.pad(rows, (0, missing))
+
+
+def _unpadded(rows: Tensor, width: int) -> Tensor:
+    return rows if rows.shape[1] == width else rows[:, :width].contiguous()
 
 
 def tangent_sum(z: Tensor, graph: Graph, weights: LocalWeights, c: Tensor) -> Tensor:
@@ -281,7 +294,8 @@ def diffuse_steps(
 
 def advance(z: Tensor, v: Tensor, c: Tensor, z0: Tensor | None, eta: Tensor | None, activation: str) -> Tensor:
     """:func:`hgde.kernels.advance` in one pass over the rows."""
-    return _Advance.apply(z, v, None if eta is None else z0, c, eta, 1 if eta is None else 2, _code(activation))
+    mode, first = (1, None) if eta is None else (2, None if z0 is None else _padded(z0))
+    return _unpadded(_Advance.apply(_padded(z), _padded(v), first, c, eta, mode, _code(activation)), z.shape[1])
 
 
 __all__ = ["advance", "attention_values", "diffuse_steps", "tangent_sum"]

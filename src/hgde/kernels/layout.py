@@ -52,7 +52,7 @@ def layout_of(graph: Graph) -> Layout:
 def row_blocks(indptr: Array) -> Array:
     """Boundaries of at most :data:`MAX_BLOCKS` runs of rows with about equal work (edges, and a few for the row)."""
     rows = len(indptr) - 1
-    count = max(1, min(MAX_BLOCKS, rows // 32))
+    count = max(1, min(MAX_BLOCKS, rows // 128))
     work = indptr.astype(np.int64) + 4 * np.arange(rows + 1)
     cuts = np.searchsorted(work, np.linspace(0, work[-1], count + 1))
     cuts[0], cuts[-1] = 0, rows

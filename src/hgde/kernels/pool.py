@@ -71,7 +71,7 @@ def run_blocks(kernel: Callable[..., None], blocks: int, work: int, args: tuple[
         raise failure
 
 
-MIN_WORK = 150_000
+MIN_WORK = 700_000
 _announced = False
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from hgde.kernels.compiled import compiled, inlined
+from hgde.kernels.lanes import LANES, load, store, total, zeros
 from hgde.kernels.scalars import artanh_ratio, artanh_ratio_slope, prefetch
 from hgde.kernels.strips import (
     FACTOR,
@@ -34,6 +35,7 @@ from hgde.kernels.strips import (
     midpoint_scalars,
     midpoint_strip,
     midpoint_strip_backward,
+    rounded,
 )
 
 CHUNK = 64
@@ -51,42 +53,41 @@ def gather_strip(
 ) -> None:  # fmt: skip
     """``v_r = sum_j a_rj log_{z_r}(z_j)`` for ``n`` rows from ``first`` on; channel weights without the row's scale."""
     d = z.shape[1]
-    kind = z.dtype.type
-    line = 64 // z.itemsize
     for r in range(n):
-        p = kind(0)
-        for k in range(d):
-            p += z[first + r, k] * z[first + r, k]
-            v[r, k] = 0
-        w[B + r] = max(1 - c * p, margin)
+        p = zeros(z)
+        for k in range(0, d, LANES):
+            own = load(z, first + r, k)
+            p += own * own
+            store(v, r, k, zeros(z))
+            if table is not None:
+                store(push, r, k, zeros(z))
+        w[B + r] = max(1 - c * total(p), margin)
         w[PUSHED + r] = 0
-    if table is not None:
-        for r in range(n):
-            for k in range(d):
-                push[r, k] = 0
     begin, end = indptr[first], indptr[first + n]
     last = indices.shape[0] - 1
     row = 0
     for start in range(begin, end, CHUNK):
         stop = min(start + CHUNK, end)
-        r = row
-        for e in range(start, stop):
+        e, r = start, row
+        while e < stop:
             while indptr[first + r + 1] <= e:
                 r += 1
-            i, j = first + r, indices[e]
-            ahead = indices[min(e + AHEAD, last)]
-            for k in range(0, d, line):
-                prefetch(z, ahead, k)
-            delta, q = kind(0), kind(0)
-            for k in range(d):
-                y = z[j, k]
-                t = y - z[i, k]
-                delta += t * t
-                q += y * y
-            x[DELTA + e - start], x[QJ + e - start], x[BI + e - start] = delta, q, w[B + r]
-            if values is not None:
-                x[AI + e - start] = values[e]
-        for k in range(stop - start):
+            upto = min(stop, indptr[first + r + 1])
+            i, b_i = first + r, w[B + r]
+            for o in range(e - start, upto - start):
+                j, ahead = indices[start + o], indices[min(start + o + AHEAD, last)]
+                delta, q = zeros(z), zeros(z)
+                for k in range(0, d, LANES):
+                    prefetch(z, ahead, k)
+                    y = load(z, j, k)
+                    t = y - load(z, i, k)
+                    delta += t * t
+                    q += y * y
+                x[DELTA + o], x[QJ + o], x[BI + o] = total(delta), total(q), b_i
+                if values is not None:
+                    x[AI + o] = values[start + o]
+            e = upto
+        for k in range(rounded(stop - start)):
             b, spread = x[BI + k], c * x[DELTA + k]
             product = b * max(1 - c * x[QJ + k], margin)
             den = product + spread
@@ -95,28 +96,35 @@ def gather_strip(
             if values is not None:
                 s *= x[AI + k]
             x[S + k], x[SPREAD + k] = s, s * spread
-        for e in range(start, stop):
+        e = start
+        while e < stop:
             while indptr[first + row + 1] <= e:
                 row += 1
-            i, j, s = first + row, indices[e], kind(x[S + e - start])
+            upto = min(stop, indptr[first + row + 1])
             if values is not None:
-                w[PUSHED + row] += x[SPREAD + e - start]
-                for k in range(d):
-                    v[row, k] += s * (z[j, k] - z[i, k])
-            if table is not None:
-                f, a = kind(x[SPREAD + e - start]), index[e]
-                for k in range(d):
-                    v[row, k] += s * table[a, k] * (z[j, k] - z[i, k])
-                    push[row, k] += f * table[a, k]
+                for o in range(e - start, upto - start):
+                    w[PUSHED + row] += x[SPREAD + o]
+            # Columns outside, edges inside: the sum stays in a register.
+            for k in range(0, d, LANES):
+                own, sums = load(z, first + row, k), load(v, row, k)
+                if values is not None:
+                    for o in range(e - start, upto - start):
+                        sums += x[S + o] * (load(z, indices[start + o], k) - own)
+                if table is not None:
+                    pushes = load(push, row, k)
+                    for o in range(e - start, upto - start):
+                        a = load(table, index[start + o], k)
+                        sums += x[S + o] * a * (load(z, indices[start + o], k) - own)
+                        pushes += x[SPREAD + o] * a
+                    store(push, row, k, pushes)
+                store(v, row, k, sums)
+            e = upto
     for r in range(n):
-        b_ = kind(w[B + r])
-        if values is not None:
-            pushed = kind(w[PUSHED + r])
-            for k in range(d):
-                v[r, k] = b_ * v[r, k] - pushed * z[first + r, k]
-        if table is not None:
-            for k in range(d):
-                v[r, k] = b_ * v[r, k] - push[r, k] * z[first + r, k]
+        for k in range(0, d, LANES):
+            if values is not None:
+                store(v, r, k, w[B + r] * load(v, r, k) - w[PUSHED + r] * load(z, first + r, k))
+            if table is not None:
+                store(v, r, k, w[B + r] * load(v, r, k) - load(push, r, k) * load(z, first + r, k))
 
 
 @inlined
@@ -233,9 +241,9 @@ def backward_rows(
                         gscale[first + r, k] += gu[r, k] * summed[r, k]
                         gu[r, k] *= scale[first + r, k]
             for r in range(n):
-                for k in range(d):
-                    packed[first + r, k] = z[first + r, k]
-                    packed[first + r, d + k] = gu[r, k]
+                for k in range(0, d, LANES):
+                    store(packed, first + r, k, load(z, first + r, k))
+                    store(packed, first + r, d + k, load(gu, r, k))
 
 
 @inlined
@@ -258,7 +266,7 @@ def pair_terms(
 @inlined
 def chunk_terms(n: int, c: float, margin: float, x: Any) -> None:
     """Everything the edges of a chunk contribute, in both directions, from their inner products."""
-    for k in range(n):
+    for k in range(rounded(n)):
         b_i, delta, q = x[BI + k], x[DELTA + k], x[QJ + k]
         spread = c * delta
         b_j = max(1 - c * q, margin)
@@ -284,9 +292,8 @@ def chunk_terms(n: int, c: float, margin: float, x: Any) -> None:
 def add_own(packed: Any, i: int, to_g: float, to_z: float, gz: Any) -> None:
     """What the edges of a row contribute along the row's own gradient and point, added once per row."""
     d = packed.shape[1] // 2
-    g, z = packed.dtype.type(to_g), packed.dtype.type(to_z)
-    for k in range(d):
-        gz[i, k] += g * packed[i, d + k] + z * packed[i, k]
+    for k in range(0, d, LANES):
+        store(gz, i, k, load(gz, i, k) + to_g * load(packed, i, d + k) + to_z * load(packed, i, k))
 
 
 @compiled
@@ -302,91 +309,112 @@ def backward_edges(
     """
     d = packed.shape[1] // 2
     kind = packed.dtype.type
-    line = 64 // packed.itemsize
     x = np.zeros(EDGE_SLOTS)
     final = neighbours.shape[0] - 1
     for block in range(begin, end):
         row, known, summed = blocks[block], -1, blocks[block]
-        to_g, to_z = 0.0, 0.0
-        p, zg = kind(0), kind(0)
+        to_g, to_z, ec = 0.0, 0.0, 0.0
+        p, zg = 0.0, 0.0
         for start in range(indptr[blocks[block]], indptr[blocks[block + 1]], CHUNK):
             stop = min(start + CHUNK, indptr[blocks[block + 1]])
-            i = row
-            for e in range(start, stop):
+            e, i = start, row
+            while e < stop:
                 while indptr[i + 1] <= e:
                     i += 1
                 if i != known:
                     known = i
-                    p, zg = kind(0), kind(0)
-                    for k in range(d):
-                        p += packed[i, k] * packed[i, k]
-                        zg += packed[i, k] * packed[i, d + k]
-                j, here, there, o = neighbours[e], in_edge[e], out_edge[e], e - start
-                ahead = neighbours[min(e + AHEAD, final)]
-                for k in range(0, 2 * d, line):
-                    prefetch(packed, ahead, k)
-                delta, q, ge_in, ge_out, gx_out = kind(0), kind(0), kind(0), kind(0), kind(0)
-                if values is not None:
-                    for k in range(d):
-                        y, g = packed[j, k], packed[j, d + k]
-                        t = y - packed[i, k]
-                        delta += t * t
-                        q += y * y
-                        ge_in += packed[i, d + k] * t
-                        ge_out += g * t
-                        gx_out += g * y
-                    x[GXI + o] = zg
-                    x[AI + o] = values[here] if here >= 0 else kind(0)
-                    x[AO + o] = values[there] if there >= 0 else kind(0)
-                if table is not None:
-                    row_in, row_out = index[max(here, 0)], index[max(there, 0)]
-                    gx_in = kind(0)
-                    for k in range(d):
-                        y, own_point = packed[j, k], packed[i, k]
-                        g, h = packed[j, d + k] * table[row_out, k], packed[i, d + k] * table[row_in, k]
-                        t = y - own_point
-                        delta += t * t
-                        q += y * y
-                        ge_in += h * t
-                        gx_in += h * own_point
-                        ge_out += g * t
-                        gx_out += g * y
-                    x[GXI + o] = gx_in
-                    x[AI + o] = 1.0 if here >= 0 else 0.0
-                    x[AO + o] = 1.0 if there >= 0 else 0.0
-                x[DELTA + o], x[QJ + o], x[GEI + o], x[GEO + o], x[GXO + o] = delta, q, ge_in, ge_out, gx_out
-                x[PI + o], x[BI + o] = p, max(1 - c * p, margin)
+                    squares, along = zeros(packed), zeros(packed)
+                    for k in range(0, d, LANES):
+                        own = load(packed, i, k)
+                        squares += own * own
+                        along += own * load(packed, i, d + k)
+                    p, zg = float(total(squares)), float(total(along))
+                b_i = max(1 - c * p, margin)
+                upto = min(stop, indptr[i + 1])
+                for o in range(e - start, upto - start):
+                    j, ahead = neighbours[start + o], neighbours[min(start + o + AHEAD, final)]
+                    here, there = in_edge[start + o], out_edge[start + o]
+                    delta, q, ge_in, ge_out, gx_out = (
+                        zeros(packed), zeros(packed), zeros(packed), zeros(packed), zeros(packed),
+                    )  # fmt: skip
+                    if values is not None:
+                        for k in range(0, d, LANES):
+                            prefetch(packed, ahead, k)
+                            prefetch(packed, ahead, d + k)
+                            y, g = load(packed, j, k), load(packed, j, d + k)
+                            t = y - load(packed, i, k)
+                            delta += t * t
+                            q += y * y
+                            ge_in += load(packed, i, d + k) * t
+                            ge_out += g * t
+                            gx_out += g * y
+                        x[GXI + o] = zg
+                        x[AI + o] = values[here] if here >= 0 else kind(0)
+                        x[AO + o] = values[there] if there >= 0 else kind(0)
+                    if table is not None:
+                        row_in, row_out = index[max(here, 0)], index[max(there, 0)]
+                        gx_in = zeros(packed)
+                        for k in range(0, d, LANES):
+                            prefetch(packed, ahead, k)
+                            prefetch(packed, ahead, d + k)
+                            y, own = load(packed, j, k), load(packed, i, k)
+                            g = load(packed, j, d + k) * load(table, row_out, k)
+                            h = load(packed, i, d + k) * load(table, row_in, k)
+                            t = y - own
+                            delta += t * t
+                            q += y * y
+                            ge_in += h * t
+                            gx_in += h * own
+                            ge_out += g * t
+                            gx_out += g * y
+                        x[GXI + o] = total(gx_in)
+                        x[AI + o] = 1.0 if here >= 0 else 0.0
+                        x[AO + o] = 1.0 if there >= 0 else 0.0
+                    x[DELTA + o], x[QJ + o], x[PI + o], x[BI + o] = total(delta), total(q), p, b_i
+                    x[GEI + o], x[GEO + o], x[GXO + o] = total(ge_in), total(ge_out), total(gx_out)
+                e = upto
             chunk_terms(stop - start, c, margin, x)
-            for e in range(start, stop):
+            e = start
+            while e < stop:
                 while indptr[row + 1] <= e:
                     row += 1
                 if row != summed:
                     add_own(packed, summed, to_g, to_z, gz)
                     summed, to_g, to_z = row, 0.0, 0.0
-                j, here, there, o = neighbours[e], in_edge[e], out_edge[e], e - start
-                partial[block, 0] += x[EC + o]
-                to_z += x[TO_Z + o]
-                along, to_neighbour = kind(x[ALONG + o]), kind(x[TO_NEIGHBOUR + o])
+                upto = min(stop, indptr[row + 1])
+                begun, ended = e - start, upto - start
+                for o in range(begun, ended):
+                    ec += x[EC + o]
+                    to_z += x[TO_Z + o]
                 if values is not None:
-                    to_g += x[TO_G + o]
-                    if here >= 0:
-                        gvalues[here] += kind(x[F + o])
-                    for k in range(d):
-                        gz[row, k] += along * (packed[j, k] - packed[row, k]) + to_neighbour * packed[j, d + k]
+                    for o in range(begun, ended):
+                        to_g += x[TO_G + o]
+                        here = in_edge[start + o]
+                        if here >= 0:
+                            gvalues[here] += kind(x[F + o])
+                for k in range(0, d, LANES):
+                    own, sums = load(packed, row, k), load(gz, row, k)
+                    for o in range(begun, ended):
+                        j = neighbours[start + o]
+                        y, g = load(packed, j, k), load(packed, j, d + k)
+                        if table is not None:
+                            row_in, row_out = index[max(in_edge[start + o], 0)], index[max(out_edge[start + o], 0)]
+                            g *= load(table, row_out, k)
+                            sums += x[TO_G + o] * load(packed, row, d + k) * load(table, row_in, k)
+                        sums += x[ALONG + o] * (y - own) + x[TO_NEIGHBOUR + o] * g
+                    store(gz, row, k, sums)
                 if table is not None:
-                    row_in, row_out = index[max(here, 0)], index[max(there, 0)]
-                    own = kind(x[TO_G + o])
-                    for k in range(d):
-                        gz[row, k] += (
-                            along * (packed[j, k] - packed[row, k])
-                            + to_neighbour * packed[j, d + k] * table[row_out, k]
-                            + own * packed[row, d + k] * table[row_in, k]
-                        )
-                    if here >= 0:
-                        copy, s_e, s_x = block // group, kind(x[S + o]), kind(x[SPREAD + o])
-                        for k in range(d):
-                            y, own_point = packed[j, k], packed[row, k]
-                            gtable[copy, row_in, k] += packed[row, d + k] * (s_e * (y - own_point) - s_x * own_point)
+                    copy = block // group
+                    for o in range(begun, ended):
+                        here = in_edge[start + o]
+                        if here >= 0:
+                            j, row_in = neighbours[start + o], index[here]
+                            for k in range(0, d, LANES):
+                                y, own = load(packed, j, k), load(packed, row, k)
+                                g = load(packed, row, d + k) * (x[S + o] * (y - own) - x[SPREAD + o] * own)
+                                store(gtable[copy], row_in, k, load(gtable[copy], row_in, k) + g)
+                e = upto
+        partial[block, 0] += ec
         if blocks[block + 1] > blocks[block]:
             add_own(packed, summed, to_g, to_z, gz)
 

@@ -2,7 +2,7 @@
 
 Each function alternates loops over rows and width (inner products and combinations, in the arrays' dtype) with loops
 over the scalars of all rows at once (double precision, vectorised). The scalars live in one flat buffer ``w`` at fixed
-distances, by which the compiler knows that they do not overlap.
+distances, by which the compiler knows that they do not overlap. Rows are a multiple of eight long.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hgde.kernels.compiled import compiled, inlined
+from hgde.kernels.lanes import LANES, load, store, total, zeros
 from hgde.kernels.scalars import tanh_ratio
 
 STRIP = 64
@@ -24,6 +25,15 @@ STRIP = 64
 SLOTS = 44 * STRIP
 ACTIVATION_CODES = {"identity": 0, "relu": 1, "leaky_relu": 2, "tanh": 3, "elu": 4}
 LEAKY_SLOPE = 0.01
+
+
+@inlined
+def rounded(n: int) -> int:
+    """``n`` brought up to a multiple of 16: a vectorised loop over scalars is left no rest to go through one by one.
+
+    What lies beyond ``n`` in the buffers is stale and its results are never read.
+    """
+    return (n + 15) // 16 * 16
 
 
 @compiled
@@ -82,13 +92,14 @@ def exp_strip(z: Any, first: int, n: int, u: Any, c: float, margin: float, moved
     kind = z.dtype.type
     for r in range(n):
         i = first + r
-        p, zu, nu = kind(0), kind(0), kind(0)
-        for k in range(d):
-            p += z[i, k] * z[i, k]
-            zu += z[i, k] * u[r, k]
-            nu += u[r, k] * u[r, k]
-        w[P + r], w[ZU + r], w[NU + r] = p, zu, nu
-    for r in range(n):
+        p, zu, nu = zeros(z), zeros(z), zeros(z)
+        for k in range(0, d, LANES):
+            x, y = load(z, i, k), load(u, r, k)
+            p += x * x
+            zu += x * y
+            nu += y * y
+        w[P + r], w[ZU + r], w[NU + r] = total(p), total(zu), total(nu)
+    for r in range(rounded(n)):
         b = max(1 - c * w[P + r], margin)
         inverse = 1 / b
         rho = c * w[NU + r] * inverse * inverse
@@ -107,12 +118,12 @@ def exp_strip(z: Any, first: int, n: int, u: Any, c: float, margin: float, moved
                 s += e * e
             w[ALPHA + r] = w[B + r] + c * s
             w[DEN + r] = w[B + r] * tanh_ratio(w[RHO + r])[2] + c * s
-        f_z, f_u, m = kind(w[ALPHA + r] / w[DEN + r]), kind(w[T + r] / w[DEN + r]), kind(0)
-        for k in range(d):
-            x = f_z * z[i, k] + f_u * u[r, k]
-            moved[r, k] = x
+        f_z, f_u, m = kind(w[ALPHA + r] / w[DEN + r]), kind(w[T + r] / w[DEN + r]), zeros(z)
+        for k in range(0, d, LANES):
+            x = f_z * load(z, i, k) + f_u * load(u, r, k)
+            store(moved, r, k, x)
             m += x * x
-        w[FACTOR + r] = pull_back(moved, r, c * m, margin)
+        w[FACTOR + r] = pull_back(moved, r, c * total(m), margin)
 
 
 @compiled
@@ -124,10 +135,12 @@ def exp_strip_backward(
     kind = z.dtype.type
     for r in range(n):
         i = first + r
-        a, b = kind(0), kind(0)
-        for k in range(d):
-            a += gm[r, k] * z[i, k]
-            b += gm[r, k] * u[r, k]
+        along_z, along_u = zeros(z), zeros(z)
+        for k in range(0, d, LANES):
+            y = load(gm, r, k)
+            along_z += y * load(z, i, k)
+            along_u += y * load(u, r, k)
+        a, b = total(along_z), total(along_u)
         w[GZ + r], w[GU + r], w[RADIAL + r] = a, b, 0
         if w[FACTOR + r] != 1:
             # moved = limit y / (sqrt(c)|y|): the radial part of the gradient is lost.
@@ -141,7 +154,7 @@ def exp_strip_backward(
             w[GC + r] -= 0.5 * g / c
             w[RADIAL + r] = radial
             w[GZ + r], w[GU + r] = factor * (a - radial * mz), factor * (b - radial * mu)
-    for r in range(n):
+    for r in range(rounded(n)):
         p, b, rho, t, alpha, zu = w[P + r], w[B + r], w[RHO + r], w[T + r], w[ALPHA + r], w[ZU + r]
         inverse, over = 1 / b, 1 / w[DEN + r]
         squared = rho * t * t
@@ -160,10 +173,11 @@ def exp_strip_backward(
         i = first + r
         f_z, f_u, x = kind(w[F_Z + r]), kind(w[F_U + r]), kind(w[X + r])
         p2, nu2, cut = kind(w[P2 + r]), kind(w[NU2 + r]), kind(w[RADIAL + r])
-        for k in range(d):
-            g = gm[r, k] - cut * moved[r, k]
-            gz[i, k] += f_z * g + x * u[r, k] + p2 * z[i, k]
-            gu[r, k] = f_u * g + x * z[i, k] + nu2 * u[r, k]
+        for k in range(0, d, LANES):
+            point, vector = load(z, i, k), load(u, r, k)
+            y = load(gm, r, k) - cut * load(moved, r, k)
+            store(gz, i, k, load(gz, i, k) + f_z * y + x * vector + p2 * point)
+            store(gu, r, k, f_u * y + x * point + nu2 * vector)
 
 
 @compiled
@@ -176,25 +190,27 @@ def midpoint_scalars(
     s0, s1, s2 = kind(np.sign(eta[0])), kind(np.sign(eta[1])), kind(np.sign(eta[2]))
     for r in range(n):
         i = first + r
-        p0, p2, g01, g02, g12 = kind(0), kind(0), kind(0), kind(0), kind(0)
-        for k in range(d):
-            x, y, o = moved[r, k], z[i, k], z0[i, k]
+        p0, p2, g01, g02, g12 = zeros(z), zeros(z), zeros(z), zeros(z), zeros(z)
+        for k in range(0, d, LANES):
+            x, y, o = load(moved, r, k), load(z, i, k), load(z0, i, k)
             p0 += x * x
             p2 += o * o
-            e01, e02, e12 = s0 * x - s1 * y, s0 * x - s2 * o, s1 * y - s2 * o
+            x, y, o = s0 * x, s1 * y, s2 * o
+            e01, e02, e12 = x - y, x - o, y - o
             g01 += e01 * e01
             g02 += e02 * e02
             g12 += e12 * e12
-        w[B0 + r], w[B2 + r], w[G01 + r], w[G02 + r], w[G12 + r] = p0, p2, g01, g02, g12
+        w[B0 + r], w[B2 + r] = total(p0), total(p2)
+        w[G01 + r], w[G02 + r], w[G12 + r] = total(g01), total(g02), total(g12)
     e0, e1, e2 = eta[0], eta[1], eta[2]
     a0, a1, a2 = abs(e0), abs(e1), abs(e2)
-    total = a0 + a1 + a2
-    for r in range(n):
+    whole = a0 + a1 + a2
+    for r in range(rounded(n)):
         b0, b2 = max(1 - c * w[B0 + r], margin), max(1 - c * w[B2 + r], margin)
         l0, l1, l2 = 1 / b0, 1 / w[B + r], 1 / b2
         r01, r02, r12 = w[G01 + r] * l0 * l1, w[G02 + r] * l0 * l2, w[G12 + r] * l1 * l2
-        root = np.sqrt(total * total + 4 * c * (a0 * a1 * r01 + a0 * a2 * r02 + a1 * a2 * r12))
-        bottom = 2 * (a0 * l0 + a1 * l1 + a2 * l2) - total + root
+        root = np.sqrt(whole * whole + 4 * c * (a0 * a1 * r01 + a0 * a2 * r02 + a1 * a2 * r12))
+        bottom = 2 * (a0 * l0 + a1 * l1 + a2 * l2) - whole + root
         over = 2 / bottom
         w[F0 + r], w[F1 + r], w[F2 + r] = over * e0 * l0, over * e1 * l1, over * e2 * l2
         w[B0 + r], w[B2 + r], w[G01 + r], w[G02 + r], w[G12 + r] = b0, b2, r01, r02, r12
@@ -210,12 +226,12 @@ def midpoint_strip(z: Any, first: int, n: int, z0: Any, moved: Any, c: float, ma
     still = 1 - 4 * np.finfo(z.dtype).eps
     for r in range(n):
         i = first + r
-        f0, f1, f2, size = kind(w[F0 + r]), kind(w[F1 + r]), kind(w[F2 + r]), kind(0)
-        for k in range(d):
-            x = f0 * moved[r, k] + f1 * z[i, k] + f2 * z0[i, k]
-            out[i, k] = x
+        f0, f1, f2, size = kind(w[F0 + r]), kind(w[F1 + r]), kind(w[F2 + r]), zeros(z)
+        for k in range(0, d, LANES):
+            x = f0 * load(moved, r, k) + f1 * load(z, i, k) + f2 * load(z0, i, k)
+            store(out, i, k, x)
             size += x * x
-        if pull_back(out, i, c * size, margin) < still:
+        if pull_back(out, i, c * total(size), margin) < still:
             count += 1
     return count
 
@@ -231,14 +247,15 @@ def midpoint_strip_backward(
     for r in range(n):
         i = first + r
         f0, f1, f2 = kind(w[F0 + r]), kind(w[F1 + r]), kind(w[F2 + r])
-        h0, h1, h2, size = kind(0), kind(0), kind(0), kind(0)
-        for k in range(d):
-            x, y, o, g = moved[r, k], z[i, k], z0[i, k], grad[i, k]
-            value = f0 * x + f1 * y + f2 * o
-            size += value * value
-            h0 += g * x
-            h1 += g * y
-            h2 += g * o
+        sum0, sum1, sum2, squares = zeros(z), zeros(z), zeros(z), zeros(z)
+        for k in range(0, d, LANES):
+            x, y, o, g = load(moved, r, k), load(z, i, k), load(z0, i, k), load(grad, i, k)
+            middle = f0 * x + f1 * y + f2 * o
+            squares += middle * middle
+            sum0 += g * x
+            sum1 += g * y
+            sum2 += g * o
+        h0, h1, h2, size = total(sum0), total(sum1), total(sum2), total(squares)
         w[H0 + r], w[H1 + r], w[H2 + r], w[SCALE + r], w[CUT + r], w[GC + r] = h0, h1, h2, 1, 0, 0
         if c * size > (1 - margin) * (1 - margin):
             # out = limit y / (sqrt(c)|y|): the radial part of the gradient is lost.
@@ -257,8 +274,8 @@ def midpoint_strip_backward(
     e0, e1, e2 = eta[0], eta[1], eta[2]
     a0, a1, a2 = abs(e0), abs(e1), abs(e2)
     s0, s1, s2 = np.sign(e0), np.sign(e1), np.sign(e2)
-    total = a0 + a1 + a2
-    for r in range(n):
+    whole = a0 + a1 + a2
+    for r in range(rounded(n)):
         l0, l1, l2, r01, r02, r12 = 1 / w[B0 + r], 1 / w[B + r], 1 / w[B2 + r], w[G01 + r], w[G02 + r], w[G12 + r]
         h0, h1, h2, over = w[H0 + r], w[H1 + r], w[H2 + r], 1 / w[BOTTOM + r]
         g_bottom = -(w[F0 + r] * h0 + w[F1 + r] * h1 + w[F2 + r] * h2) * over
@@ -270,9 +287,9 @@ def midpoint_strip_backward(
         gb2 = -l2 * (2 * l2 * (e2 * h2 * over + a2 * g_bottom) + four * a2 * q2)
         w[GC + r] += 2 * g_q * (a0 * q0 + a1 * q1 + a2 * q2)
         w[GC + r] -= ((1 - w[B0 + r]) * gb0 + (1 - w[B + r]) * gb1 + (1 - w[B2 + r]) * gb2) / c
-        w[GE0 + r] = 2 * l0 * h0 * over + s0 * (g_bottom * (2 * l0 - 1) + g_q * 2 * total + four * q0)
-        w[GE1 + r] = 2 * l1 * h1 * over + s1 * (g_bottom * (2 * l1 - 1) + g_q * 2 * total + four * q1)
-        w[GE2 + r] = 2 * l2 * h2 * over + s2 * (g_bottom * (2 * l2 - 1) + g_q * 2 * total + four * q2)
+        w[GE0 + r] = 2 * l0 * h0 * over + s0 * (g_bottom * (2 * l0 - 1) + g_q * 2 * whole + four * q0)
+        w[GE1 + r] = 2 * l1 * h1 * over + s1 * (g_bottom * (2 * l1 - 1) + g_q * 2 * whole + four * q1)
+        w[GE2 + r] = 2 * l2 * h2 * over + s2 * (g_bottom * (2 * l2 - 1) + g_q * 2 * whole + four * q2)
         w01, w02, w12 = 2 * four * a0 * a1 * l0 * l1, 2 * four * a0 * a2 * l0 * l2, 2 * four * a1 * a2 * l1 * l2
         w[M0 + r], w[M1 + r], w[M2 + r] = w01 + w02 - 2 * c * gb0, w01 + w12 - 2 * c * gb1, w02 + w12 - 2 * c * gb2
         w[M01 + r], w[M02 + r], w[M12 + r] = -w01 * s0 * s1, -w02 * s0 * s2, -w12 * s1 * s2
@@ -282,9 +299,9 @@ def midpoint_strip_backward(
         k0, k1, k2 = kind(w[CUT + r] * w[F0 + r]), kind(w[CUT + r] * w[F1 + r]), kind(w[CUT + r] * w[F2 + r])
         m0, m1, m2 = kind(w[M0 + r]), kind(w[M1 + r]), kind(w[M2 + r])
         m01, m02, m12 = kind(w[M01 + r]), kind(w[M02 + r]), kind(w[M12 + r])
-        for k in range(d):
-            x, y, o = moved[r, k], z[i, k], z0[i, k]
-            h = grad[i, k] - (k0 * x + k1 * y + k2 * o)
-            gm[r, k] = t0 * h + m0 * x + m01 * y + m02 * o
-            gz[i, k] = t1 * h + m01 * x + m1 * y + m12 * o
-            gz0[i, k] += t2 * h + m02 * x + m12 * y + m2 * o
+        for k in range(0, d, LANES):
+            x, y, o = load(moved, r, k), load(z, i, k), load(z0, i, k)
+            h = load(grad, i, k) - (k0 * x + k1 * y + k2 * o)
+            store(gm, r, k, t0 * h + m0 * x + m01 * y + m02 * o)
+            store(gz, i, k, t1 * h + m01 * x + m1 * y + m12 * o)
+            store(gz0, i, k, load(gz0, i, k) + t2 * h + m02 * x + m12 * y + m2 * o)

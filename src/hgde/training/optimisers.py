@@ -39,7 +39,9 @@ class Optimisers:
         fused = all(p.device.type in ("cpu", "cuda") for p in model.parameters())
         self.parts: dict[str, torch.optim.Optimizer] = {"adam": torch.optim.Adam(groups, lr=settings.lr, fused=fused)}
         if points:
-            self.parts["radam"] = geoopt.optim.RiemannianAdam(points, lr=settings.lr)
+            from hgde.training.point_adam import PointAdam
+
+            self.parts["radam"] = PointAdam(points, lr=settings.lr)
 
     def step(self) -> None:
         for part in self.parts.values():

@@ -1,0 +1,46 @@
+"""The short way of Riemannian Adam against geoopt's own."""
+
+import geoopt
+import pytest
+import torch
+
+from hgde.geometry import PoincareBall, manifold_parameter
+from hgde.training.point_adam import PointAdam
+
+
+def trained(kind, dtype, c, lr, **options):
+    """A point pulled out of the ball's middle, far enough with a large step to be projected back."""
+    torch.manual_seed(0)
+    start = 0.1 * torch.randn(5, dtype=dtype) / c**0.5
+    target = 2 * torch.randn(5, dtype=dtype) / c**0.5
+    point = manifold_parameter(start, PoincareBall(c))
+    optimiser = kind([point], lr=lr, **options)
+    for n in range(30):
+        optimiser.zero_grad()
+        (point - target * (1 if n < 15 else -1)).square().sum().backward()
+        optimiser.step()
+    return point.detach(), optimiser.state[point]
+
+
+@pytest.mark.parametrize("options", [{}, {"weight_decay": 0.1}, {"amsgrad": True}, {"stabilize": 5}])
+@pytest.mark.parametrize(("dtype", "budget"), [(torch.float64, 1e-11), (torch.float32, 2e-4)])
+@pytest.mark.parametrize("c", [0.3, 1.0])
+@pytest.mark.parametrize("lr", [0.01, 0.3])
+def test_steps_equal_geoopt(lr, c, dtype, budget, options):
+    ours, our_state = trained(PointAdam, dtype, c, lr, **options)
+    theirs, their_state = trained(geoopt.optim.RiemannianAdam, dtype, c, lr, **options)
+    torch.testing.assert_close(ours, theirs, rtol=budget, atol=budget)
+    assert our_state.keys() == their_state.keys()
+    assert our_state["step"] == their_state["step"] == 30
+    for name in ("exp_avg", "exp_avg_sq"):
+        torch.testing.assert_close(our_state[name], their_state[name], rtol=budget, atol=budget)
+
+
+def test_points_without_a_gradient_and_matrices_of_points():
+    ball = PoincareBall(1.0)
+    idle, rows = manifold_parameter(torch.zeros(3), ball), manifold_parameter(torch.zeros(2, 3), ball)
+    optimiser = PointAdam([{"params": [idle]}, {"params": [rows]}], lr=0.1)
+    rows.sum().backward()
+    optimiser.step()
+    assert not idle.any()
+    assert (rows < 0).all()

@@ -6,6 +6,7 @@ import torch
 from hgde.geometry import Curvature, PoincareBall
 from hgde.geometry.numerics import count_pullbacks, limits
 from hgde.kernels import FusedBall, set_backend
+from hgde.solvers import Flow, odeint
 from kernels.graphs import vectors
 
 C = 0.75  # a number that float32 holds exactly
@@ -206,15 +207,34 @@ def test_the_reference_backend_and_broadcasting_use_the_plain_ball(name):
     assert torch.equal(getattr(FusedBall(C), name)(*one_row), getattr(PoincareBall(C), name)(*one_row))
 
 
-def test_a_view_shares_the_curvature_and_leaves_other_spaces_alone():
+def test_a_view_for_a_solve_shares_the_curvature_and_leaves_other_spaces_alone():
     class Own(PoincareBall):
         pass
 
     plain, own = PoincareBall(C, learnable=True), Own(C)
-    view = FusedBall.view(plain)
+    view = FusedBall.for_solve(plain)
     assert isinstance(view, FusedBall)
     assert view.curvature is plain.curvature
-    assert FusedBall.view(own) is own
+    assert FusedBall.for_solve(own) is own
+
+
+@pytest.mark.parametrize("gradient", ["backprop", "recompute"])
+@pytest.mark.parametrize("method", ["heuler", "hrk4", "ham", "rk4", "dopri5", "implicit_adams"])
+def test_solvers_give_the_plain_answer_and_gradient(method, gradient):
+    plain = PoincareBall(C, learnable=True)
+    x0 = at_radius(30, 3, 0.4).requires_grad_()
+    target = at_radius(30, 3, 0.7, 1)
+    tolerance = {"rtol": 1e-6} if method == "dopri5" else {"step": 0.5}
+
+    def solve(manifold):
+        field = Flow(lambda t, x: plain.expmap(x, 0.3 * plain.logmap(x, target)))
+        end = odeint(field, x0, [0.0, 2.0], manifold=manifold, method=method, gradient=gradient, **tolerance).final
+        return end, torch.autograd.grad(end.square().sum(), [x0, *plain.parameters()])
+
+    (ours, our_grads), (theirs, their_grads) = solve(FusedBall.for_solve(plain)), solve(plain)
+    torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-13)
+    for a, b in zip(our_grads, their_grads, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", MAPS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from torch import Tensor
 
 from hgde.geometry import PoincareBall
@@ -9,46 +11,59 @@ from hgde.kernels.backend import use_fused
 
 
 class FusedBall(PoincareBall):
-    """A view of a ball whose exp, log, transport and inverse differential of exp are compiled passes where they serve.
+    """A ball whose exp, log, transport and inverse differential of exp are compiled passes where they serve.
 
-    It shares the :class:`~hgde.geometry.Curvature` it is given, so training one trains the other. Compiled are CPU
-    tensors ``[..., d]`` of at least two axes, all of one shape and dtype, if the backend allows it; anything else goes
-    to :class:`PoincareBall`. The compiled maps have no second derivative and say so when asked for one.
+    Compiled are CPU tensors ``[..., d]`` of at least two axes, all of one shape and dtype, if the backend allows it;
+    anything else goes to :class:`PoincareBall`. The compiled maps have no second derivative and say so when asked for
+    one.
     """
 
+    _held: Tensor | None = None
+
     @classmethod
-    def view(cls, manifold: PoincareBall) -> PoincareBall:
-        """The fused view of a plain ball; a subclass has maps of its own and is returned as it is."""
-        return cls(manifold.curvature) if type(manifold) is PoincareBall else manifold
+    def for_solve(cls, manifold: PoincareBall) -> PoincareBall:
+        """The fused view of a plain ball for one solve: it shares the curvature's parameter and reads ``c`` once.
+
+        Make another after the parameter has changed. A subclass has maps of its own and is returned as it is.
+        """
+        if type(manifold) is not PoincareBall:
+            return manifold
+        view = cls(manifold.curvature)
+        view._held = manifold.c
+        return view
+
+    @property
+    def c(self) -> Tensor:
+        return super().c if self._held is None else self._held
 
     def expmap(self, x: Tensor, v: Tensor) -> Tensor:
         if not _served(x, v):
             return super().expmap(x, v)
-        from hgde.kernels import fused_maps
+        from hgde.kernels.fused_maps import expmap
 
-        return fused_maps.expmap(_rows(x), _rows(v), self.c).view(x.shape)
+        return _by_rows(expmap, self.c, x, v)
 
     def logmap(self, x: Tensor, y: Tensor) -> Tensor:
         if not _served(x, y):
             return super().logmap(x, y)
-        from hgde.kernels import fused_maps
+        from hgde.kernels.fused_maps import logmap
 
-        return fused_maps.logmap(_rows(x), _rows(y), self.c).view(x.shape)
+        return _by_rows(logmap, self.c, x, y)
 
     def transport(self, x: Tensor, y: Tensor, v: Tensor) -> Tensor:
         if not _served(x, y, v):
             return super().transport(x, y, v)
-        from hgde.kernels import fused_transport
+        from hgde.kernels.fused_transport import transport
 
-        return fused_transport.transport(_rows(x), _rows(y), _rows(v), self.c).view(x.shape)
+        return _by_rows(transport, self.c, x, y, v)
 
     def dexp_inv(self, x: Tensor, v: Tensor, w: Tensor, y: Tensor | None = None) -> Tensor:
-        if not _served(x, v, w, x if y is None else y):
-            return super().dexp_inv(x, v, w, y)
-        from hgde.kernels import fused_transport
-
         end = self.expmap(x, v) if y is None else y
-        return fused_transport.dexp_inv(_rows(x), _rows(v), _rows(w), self.c, _rows(end)).view(x.shape)
+        if not _served(x, v, w, end):
+            return super().dexp_inv(x, v, w, end)
+        from hgde.kernels.fused_transport import dexp_inv
+
+        return _by_rows(dexp_inv, self.c, x, v, w, end)
 
 
 def _served(*tensors: Tensor) -> bool:
@@ -56,5 +71,8 @@ def _served(*tensors: Tensor) -> bool:
     return len(shape) >= 2 and all(t.shape == shape for t in tensors) and use_fused("auto", *tensors)
 
 
-def _rows(tensor: Tensor) -> Tensor:
-    return tensor if tensor.dim() == 2 else tensor.reshape(-1, tensor.shape[-1])
+def _by_rows(function: Callable[..., Tensor], c: Tensor, *tensors: Tensor) -> Tensor:
+    shape = tensors[0].shape
+    if len(shape) == 2:
+        return function(*tensors, c)
+    return function(*(t.reshape(-1, shape[-1]) for t in tensors), c).view(shape)

@@ -235,7 +235,7 @@ def transport(x: Tensor, y: Tensor, v: Tensor, c: Tensor) -> Tensor:
     return apply(TRANSPORT, c, x, y, v)
 
 
-def dexp_inv(x: Tensor, v: Tensor, w: Tensor, c: Tensor, y: Tensor) -> Tensor:
+def dexp_inv(x: Tensor, v: Tensor, w: Tensor, y: Tensor, c: Tensor) -> Tensor:
     """``w`` at ``y = exp_x(v)`` taken to ``x`` by the inverse differential of exp: transport, then ``r / sinh r``
     times the part across ``v``; row by row ``[N, d]``, two passes."""
     return apply(SHRINK, c, x, v, transport(y, x, w, c))

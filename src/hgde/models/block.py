@@ -63,7 +63,7 @@ class HPDEBlock(nn.Module):
             Flow(self.flow.bind(z0, graph)),
             z0,
             times,
-            manifold=FusedBall.view(self.flow.manifold),
+            manifold=FusedBall.for_solve(self.flow.manifold),
             method=self.method,
             gradient=self.gradient,
             step=None if adaptive else self.step,

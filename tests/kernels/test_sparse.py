@@ -7,6 +7,7 @@ from scipy import sparse
 
 from hgde.graph import SparseFeatures
 from hgde.kernels import sparse_matmul
+from hgde.kernels.fused_sparse import drop
 
 
 def features(dtype=torch.float64, rows=60, columns=40):
@@ -39,6 +40,23 @@ def test_dropout_keeps_the_mean_and_repeats_with_its_generator(backend):
     assert abs(mean / sparse_matmul(x, weight).mean() - 1) < 0.02
     assert torch.equal(sparse_matmul(x, weight, 0.4, False), sparse_matmul(x, weight))
     assert not sparse_matmul(x, weight, 1.0, True, torch.Generator(), backend).any()
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+def test_dropout_is_independent_from_value_to_value_and_draw_to_draw(p):
+    count = 200_000
+    ones = torch.ones(count, dtype=torch.float64)
+    one, two = (drop(ones, p, torch.Generator().manual_seed(seed)) for seed in range(2))
+    assert set(one.tolist()) == {0.0, 1 / (1 - p)}
+    kept, again = (one > 0).double(), (two > 0).double()
+    spread = p * (1 - p)
+    # Five standard deviations of a mean of independent draws.
+    allowed = 5 * (spread / count) ** 0.5
+    assert abs(kept.mean() - (1 - p)) < allowed
+    centred = kept - (1 - p)
+    for lag in (1, 2, 3, 64, 1433):
+        assert abs((centred[lag:] * centred[:-lag]).mean()) < 5 * spread / count**0.5
+    assert abs((centred * (again - (1 - p))).mean()) < 5 * spread / count**0.5
 
 
 def test_backward_uses_the_values_that_were_dropped_forward():

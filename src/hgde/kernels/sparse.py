@@ -36,11 +36,13 @@ def sparse_matmul(
     if not 0 <= dropout <= 1:
         raise ValueError(f"dropout is a probability between 0 and 1, got {dropout}")
     values = features.values
-    if training and dropout > 0:
-        values = drop_values(values, dropout, generator)
+    drops = training and dropout > 0
     if not values.requires_grad and use_fused(backend, values, weight):
         from hgde.kernels import fused_sparse
 
-        return fused_sparse.matmul(features, values, weight)
+        kept = fused_sparse.drop(values, dropout, generator) if drops else values
+        return fused_sparse.matmul(features, kept, weight)
+    if drops:
+        values = drop_values(values, dropout, generator)
     gathered = values[:, None] * weight[features.indices]
     return weight.new_zeros(features.shape[0], weight.shape[1]).index_add(0, features.rows, gathered)

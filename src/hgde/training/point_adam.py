@@ -1,7 +1,7 @@
 """geoopt's Riemannian Adam with a short way for single points on a ball, such as a hyperbolic layer's bias.
 
-geoopt takes some sixty tensor operations a step and point, each far more expensive than the sixteen numbers it moves: on
-Cora more than a layer of diffusion. Here the same step is a few sums in double precision.
+geoopt takes some sixty tensor operations a step and point, each far more expensive than the sixteen numbers it moves:
+on Cora more than a layer of diffusion. Here the same step is a few sums in double precision.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class PointAdam(geoopt.optim.RiemannianAdam):  # type: ignore[misc]
         assert point.grad is not None
         x, g, mean, square = (t.detach().numpy() for t in (point, point.grad, state["exp_avg"], state["exp_avg_sq"]))
         c = float(point.manifold.c)  # type: ignore[attr-defined]
-        _step(x, g, mean, square, state["step"], c, group["lr"], *group["betas"], group["eps"])
+        beta1, beta2 = group["betas"]
+        _step(x, g, mean, square, state["step"], c, group["lr"], beta1, beta2, group["eps"])
 
 
 def _is_plain(group: dict[str, Any]) -> bool:

@@ -177,3 +177,17 @@ def test_unknown_names_and_wrong_weights_are_refused():
         make_diffusivity("globl", 4)
     with pytest.raises(ValueError, match="three weights"):
         GraphFlow(PoincareBall(1.0), eta=(1.0, 2.0))
+
+
+def test_ricci_weights_survive_an_mlp_with_enormous_outputs():
+    """One table serves every row: a row far below its maximum must still sum to one, with a finite gradient."""
+    graph = Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 3)])
+    diffusivity = LocalRicci(4)
+    with torch.no_grad():
+        diffusivity.mlp[2].weight.mul_(3000)
+    local = diffusivity(torch.zeros(6, 4), graph, PoincareBall()).local
+    weights = local.scale[graph.rows] * local.table[local.index]
+    sums = torch.zeros(6, 4).index_add(0, graph.rows, weights)
+    torch.testing.assert_close(sums, torch.ones(6, 4))
+    weights.square().sum().backward()
+    assert all(bool(torch.isfinite(p.grad).all()) for p in diffusivity.parameters())

@@ -153,7 +153,8 @@ class LocalRicci(Diffusivity):
     def forward(self, z: Tensor, graph: Graph, manifold: PoincareBall) -> Operator:
         values, index, occurrences = self._known(graph, z.dtype)
         logits = self.mlp(values)
-        table = torch.exp(logits - logits.amax(0, keepdim=True).detach()) if values.numel() else logits
+        # One table serves all rows, so its maximum may be far above a row's own: bounded below, no row's sum vanishes.
+        table = torch.exp((logits - logits.amax(0, keepdim=True)).clamp_min(-30.0)) if values.numel() else logits
         total = torch.sparse.mm(occurrences, table) if values.numel() else z.new_ones(graph.num_nodes, table.shape[1])
         scale = torch.where(total > 0, total, torch.ones_like(total)).reciprocal()
         return Operator(local=ChannelWeights(table, index, scale))

@@ -3,7 +3,16 @@
 import pytest
 import torch
 
-from hgde.diffusion import DIFFUSIVITIES, Diffusivity, Global, GraphFlow, Isotropic, Operator, make_diffusivity
+from hgde.diffusion import (
+    DIFFUSIVITIES,
+    Diffusivity,
+    Global,
+    GraphFlow,
+    Isotropic,
+    LocalRicci,
+    Operator,
+    make_diffusivity,
+)
 from hgde.geometry import PoincareBall, ball
 from hgde.graph import Graph
 from hgde.kernels import EdgeWeights, edge_values

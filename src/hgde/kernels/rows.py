@@ -17,7 +17,7 @@ import numpy as np
 
 from hgde.kernels.compiled import compiled, inlined
 from hgde.kernels.lanes import LANES, load, store, total, zeros
-from hgde.kernels.scalars import artanh_ratio, artanh_ratio_slope, prefetch
+from hgde.kernels.scalars import artanh_ratio, artanh_ratio_slope, prefetch, prefetch_entry
 from hgde.kernels.strips import (
     FACTOR,
     GC,
@@ -39,7 +39,7 @@ from hgde.kernels.strips import (
 )
 
 CHUNK = 64
-AHEAD = 8
+AHEAD = 12
 (DELTA, QJ, BI, AI, S, SPREAD, PI, GEI, GEO, GXI, GXO, AO, ALONG, TO_NEIGHBOUR, TO_G, TO_Z, F, EC) = tuple(
     CHUNK * n for n in range(18)
 )
@@ -334,10 +334,12 @@ def backward_edges(
                 for o in range(e - start, upto - start):
                     j, ahead = neighbours[start + o], neighbours[min(start + o + AHEAD, final)]
                     here, there = in_edge[start + o], out_edge[start + o]
+                    then = max(out_edge[min(start + o + AHEAD, final)], 0)
                     delta, q, ge_in, ge_out, gx_out = (
                         zeros(packed), zeros(packed), zeros(packed), zeros(packed), zeros(packed),
                     )  # fmt: skip
                     if values is not None:
+                        prefetch_entry(values, then)
                         for k in range(0, d, LANES):
                             prefetch(packed, ahead, k)
                             prefetch(packed, ahead, d + k)
@@ -352,6 +354,7 @@ def backward_edges(
                         x[AI + o] = values[here] if here >= 0 else kind(0)
                         x[AO + o] = values[there] if there >= 0 else kind(0)
                     if table is not None:
+                        prefetch_entry(index, then)
                         row_in, row_out = index[max(here, 0)], index[max(there, 0)]
                         gx_in = zeros(packed)
                         for k in range(0, d, LANES):

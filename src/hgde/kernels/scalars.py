@@ -20,22 +20,28 @@ _TWO_52_BITS = np.uint64(0x4330000000000000)
 _TWO_52 = 4503599627370496.0
 
 
+def _prefetch(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    array_type = signature.args[0]
+    value = context.make_array(array_type)(context, builder, args[0])
+    place = cgutils.get_item_pointer(context, builder, array_type, value, args[1:], wraparound=False)
+    flag = ir.IntType(32)
+    kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, flag, flag, flag])
+    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    pointer = builder.bitcast(place, cgutils.voidptr_t)
+    builder.call(function, [pointer, flag(0), flag(3), flag(1)])
+    return context.get_dummy_value()
+
+
 @intrinsic
 def prefetch(typingctx: Any, array: Any, row: Any, column: Any) -> Any:
     """Ask for the cache line of ``array[row, column]`` before it is needed: neighbours' rows lie anywhere in memory."""
+    return types.void(array, types.intp, types.intp), _prefetch
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array_type = signature.args[0]
-        value = context.make_array(array_type)(context, builder, args[0])
-        place = cgutils.get_item_pointer(context, builder, array_type, value, args[1:], wraparound=False)
-        flag = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, flag, flag, flag])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        pointer = builder.bitcast(place, cgutils.voidptr_t)
-        builder.call(function, [pointer, flag(0), flag(3), flag(1)])
-        return context.get_dummy_value()
 
-    return types.void(array, types.intp, types.intp), codegen
+@intrinsic
+def prefetch_entry(typingctx: Any, array: Any, place: Any) -> Any:
+    """:func:`prefetch` for a vector."""
+    return types.void(array, types.intp), _prefetch
 
 
 @intrinsic

@@ -24,7 +24,7 @@ demo: $(STAMP)
 	@$(BIN)/hgde demo
 
 test: $(STAMP)
-	@$(BIN)/python -m pytest -n 2 --dist loadfile
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(STAMP)
 	@$(BIN)/ruff check .

@@ -35,7 +35,7 @@ class Optimisers:
             {"params": vectors},
             {"params": curvatures, "lr": settings.lr_curvature or settings.lr},
         ]
-        groups = [group for group in groups if group["params"]]
+        groups = _merged([group for group in groups if group["params"]], settings.lr)
         fused = all(p.device.type in ("cpu", "cuda") for p in model.parameters())
         self.parts: dict[str, torch.optim.Optimizer] = {"adam": torch.optim.Adam(groups, lr=settings.lr, fused=fused)}
         if points:
@@ -63,3 +63,16 @@ class Optimisers:
     def restore(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
         for name, part in self.parts.items():
             checkpoint.restore_optimiser(name, part, tensors, numbers)
+
+
+def _merged(groups: list[dict[str, Any]], lr: float) -> list[dict[str, Any]]:
+    """Neighbouring groups with the same options joined, the order of parameters kept: every group costs a call."""
+    merged: list[dict[str, Any]] = []
+    for group in groups:
+        full = {"lr": lr, "weight_decay": 0.0, **group}
+        last = merged[-1] if merged else None
+        if last is not None and all(last[name] == full[name] for name in ("lr", "weight_decay")):
+            last["params"] = [*last["params"], *full["params"]]
+        else:
+            merged.append(full)
+    return merged

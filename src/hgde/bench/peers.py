@@ -63,7 +63,7 @@ def pyg_epoch(data: Citations, width: int, layers: int) -> Callable[[], None]:
 
 
 def hgde_epoch(data: Citations, width: int, time: float) -> Callable[[], None]:
-    """One training epoch of the package's own model."""
+    """One training epoch of the package's own model, as its trainer runs it: classes of the training nodes alone."""
     from hgde.models import HGDE
     from hgde.settings import Settings
     from hgde.training.optimisers import Optimisers
@@ -76,8 +76,8 @@ def hgde_epoch(data: Citations, width: int, time: float) -> Callable[[], None]:
 
     def epoch() -> None:
         optimisers.zero_grad()
-        logits = model(data.features, data.graph)
-        nn.functional.cross_entropy(logits[data.train], data.labels[data.train]).backward()
+        logits = model(data.features, data.graph, data.train)
+        nn.functional.cross_entropy(logits, data.labels[data.train]).backward()
         optimisers.step()
 
     return epoch

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class NodeModel(nn.Module):
     """What a trainer needs of a model on nodes; the baselines share it."""
 
-    def forward(self, features: Features, graph: Graph) -> Tensor:
-        """Logits ``[N, classes]``."""
+    def forward(self, features: Features, graph: Graph, nodes: Tensor | None = None) -> Tensor:
+        """Logits ``[N, classes]``, or only those of ``nodes``."""
         raise NotImplementedError
 
     def feature_parameters(self) -> list[nn.Parameter]:
@@ -39,8 +39,8 @@ class NodeModel(nn.Module):
 class HGDE(NodeModel):
     """Hyperbolic graph diffusion for nodes or links.
 
-    ``forward(features, graph)`` gives class logits when built with classes; ``embed`` gives the points, and
-    ``score_pairs`` the log-odds of links.
+    ``forward(features, graph)`` gives class logits when built with classes (of some nodes only, if they are named);
+    ``embed`` gives the points, and ``score_pairs`` the log-odds of links.
     """
 
     def __init__(self, encoder: Encoder, block: HPDEBlock, decoder: NodeDecoder | LinkDecoder) -> None:
@@ -83,10 +83,11 @@ class HGDE(NodeModel):
         """Points of the ball after diffusion, ``[N, d]``."""
         return self.block(self.encoder(features), graph)
 
-    def forward(self, features: Features, graph: Graph) -> Tensor:
+    def forward(self, features: Features, graph: Graph, nodes: Tensor | None = None) -> Tensor:
         if not isinstance(self.decoder, NodeDecoder):
             raise TypeError("this model decodes links: call score_pairs(embed(features, graph), pairs)")
-        return self.decoder(self.embed(features, graph))
+        z = self.embed(features, graph)
+        return self.decoder(z if nodes is None else z.index_select(0, nodes))
 
     def score_pairs(self, z: Tensor, pairs: Tensor) -> Tensor:
         """Log-odds ``[M]`` that the pairs ``[2, M]`` are linked."""

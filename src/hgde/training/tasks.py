@@ -128,8 +128,8 @@ class NodeTask(_Held):
             raise TaskError("the training part holds one class only; a classifier needs two")
 
     def loss(self, model: NodeModel) -> Tensor:
-        logits = model(self.features, self.graph)
-        return nn.functional.cross_entropy(logits.index_select(0, self.train), self.train_labels)
+        logits = model(self.features, self.graph, self.train)
+        return nn.functional.cross_entropy(logits, self.train_labels)
 
     def outputs(self, model: NodeModel) -> Tensor:
         return model(self.features, self.graph)

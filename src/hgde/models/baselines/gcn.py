@@ -26,9 +26,9 @@ class GCN(NodeModel):
         first: Any = self.layers[0]
         return [first.lin.weight]
 
-    def forward(self, features: Features, graph: Graph) -> Tensor:
+    def forward(self, features: Features, graph: Graph, nodes: Tensor | None = None) -> Tensor:
         x = features.to_dense() if isinstance(features, SparseFeatures) else features
         for number, layer in enumerate(self.layers):
             x = x.relu() if number else x
             x = layer(nn.functional.dropout(x, self.dropout, self.training), graph.edge_index)
-        return x
+        return x if nodes is None else x.index_select(0, nodes)

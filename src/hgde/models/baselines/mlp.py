@@ -19,10 +19,11 @@ class MLP(NodeModel):
     def feature_parameters(self) -> list[nn.Parameter]:
         return list(self.hidden.parameters())[:1]
 
-    def forward(self, features: Features, graph: Graph) -> Tensor:
+    def forward(self, features: Features, graph: Graph, nodes: Tensor | None = None) -> Tensor:
         if isinstance(features, SparseFeatures):
             x = sparse_matmul(features, self.hidden.weight.T, self.dropout, self.training) + self.hidden.bias
         else:
             x = self.hidden(nn.functional.dropout(features, self.dropout, self.training))
+        x = x if nodes is None else x.index_select(0, nodes)
         x = nn.functional.dropout(x.relu(), self.dropout, self.training)
         return self.out(x)

@@ -20,14 +20,7 @@ from hgde.training.run import BuildModel, Reporter, build_hgde, train
 
 # One thread: a thousand nodes are too few to share between two.
 SETTINGS = Settings(
-    width=16,
-    time=4.0,
-    eta=(1.0, 0.4, 0.1),
-    diffusivity="attention",
-    dropout=0.0,
-    weight_decay=5e-4,
-    epochs=300,
-    threads=1,
+    width=16, time=4.0, eta=(1.0, 0.4, 0.1), diffusivity="attention", dropout=0.2, weight_decay=5e-3, threads=1
 )
 
 

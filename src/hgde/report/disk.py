@@ -63,7 +63,8 @@ def draw_disk(
     figure, axes = plt.subplots(figsize=(8, 8.4))
     axes.add_patch(Circle((0, 0), 1.0, facecolor="#fbfaf7", edgecolor="#444444", linewidth=1.2, zorder=0))
     # The picture reaches as far as the points do, so that a small embedding is not a dot in the middle.
-    reach = min(1.0, 1.15 * float(points.norm(dim=1).quantile(0.999)) if len(points) else 1.0)
+    reach = 1.15 * float(points.norm(dim=1).quantile(0.999)) if len(points) else 1.0
+    reach = reach if reach < 0.6 else 1.0
     if graph is not None and graph.undirected_edges.shape[1] <= most_edges:
         lines = geodesics(points, graph.undirected_edges.cpu())
         axes.add_collection(LineCollection(list(lines), colors="#8c8c8c", linewidths=0.35, alpha=0.5, zorder=1))

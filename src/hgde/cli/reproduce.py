@@ -24,6 +24,7 @@ def reproduce(
         "results"
     ),
     only: Annotated[str, typer.Option("--only", help="Only rows whose name contains this.")] = "",
+    column: Annotated[str, typer.Option("--column", help="Only this column, such as published or clean.")] = "",
     workers: Annotated[int, typer.Option("--workers", help="Runs side by side, one thread each.")] = 2,
 ) -> None:
     """Run a published table and print ours beside published.
@@ -32,6 +33,7 @@ def reproduce(
     finished runs are kept, and the next call goes on.
     """
     import tempfile
+    from dataclasses import replace
 
     from rich.console import Console
 
@@ -40,6 +42,8 @@ def reproduce(
     from hgde.report.tables import terminal
 
     rows = [row for row in read_rows(None if table == "all" else table) if only in row.key]
+    if column:
+        rows = [replace(row, columns={column: row.columns[column]}) for row in rows if column in row.columns]
     console = Console(highlight=False)
     if quick:
         with tempfile.TemporaryDirectory() as folder:

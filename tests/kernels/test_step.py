@@ -216,7 +216,7 @@ def test_backend_can_be_chosen_and_refuses_what_it_cannot_serve():
     with pytest.raises(ValueError, match="fused kernels take float32 or float64"):
         tangent_sum(points(17, 4, dtype=torch.float32), graph, build(*tensors), 1.0, "fused")
     with pytest.raises(ValueError, match="backend must be one of"):
-        set_backend("quick")  # type: ignore[arg-type]
+        set_backend("quick")  # type: ignore[arg-type]  # the wrong name is the point
     before = get_backend()
     try:
         set_backend("reference")

@@ -36,7 +36,7 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
         merged |= {name: value for name, value in given.items() if value is not None}
         command(settings=from_dict(merged), **values)
 
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # functions carry it, their type does not say so
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
 

@@ -12,6 +12,7 @@ from hgde.cli.options import with_settings
 from hgde.settings import Settings
 
 if TYPE_CHECKING:
+    from hgde.data import Dataset
     from hgde.training.run import TrainedModel
 
 Run = Annotated[Path, typer.Argument(help="Folder of a run made by `hgde train`.")]
@@ -180,7 +181,7 @@ def energy(
         typer.echo(f"drew {plot}")
 
 
-def _dataset(trained: TrainedModel, edges: Path | None, nodes: Path | None):  # type: ignore[no-untyped-def]
+def _dataset(trained: TrainedModel, edges: Path | None, nodes: Path | None) -> Dataset:
     from hgde.training.prepare import load_dataset
 
     settings = trained.settings

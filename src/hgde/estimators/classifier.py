@@ -18,7 +18,7 @@ from hgde.graph.split import NodeSplit
 from hgde.training.tasks import NodeTask
 
 
-class HGDEClassifier(ClassifierMixin, HGDEEstimator):  # type: ignore[misc]
+class HGDEClassifier(ClassifierMixin, HGDEEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """Node classifier by hyperbolic graph diffusion.
 
     Example::

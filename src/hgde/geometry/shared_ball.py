@@ -8,7 +8,7 @@ from torch import Tensor
 from hgde.geometry.manifold import PoincareBall
 
 
-class SharedBall(geoopt.PoincareBall):  # type: ignore[misc]
+class SharedBall(geoopt.PoincareBall):  # type: ignore[misc]  # geoopt is untyped
     """A ``geoopt.PoincareBall`` whose ``c`` is that of ``source`` at every call, trained or not.
 
     geoopt's own constructor is left out: it registers a parameter under the name of a property, which torch refuses.

@@ -21,7 +21,7 @@ LANES = 8
 _FLAGS = ("reassoc", "contract", "arcp", "nsz")
 
 
-class Lanes(types.Type):  # type: ignore[misc]
+class Lanes(types.Type):  # type: ignore[misc]  # numba is untyped
     """The type of eight numbers of one dtype."""
 
     def __init__(self, dtype: Any) -> None:
@@ -34,7 +34,7 @@ def _vector(dtype: Any) -> Any:
 
 
 @register_model(Lanes)
-class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]  # numba is untyped
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, _vector(kind.dtype))
 
@@ -110,7 +110,7 @@ def _spread(context: Any, builder: Any, value: Any, kind: Any, lanes: Any) -> An
 
 
 def _define(operation: Any, instruction: str) -> None:
-    class Template(AbstractTemplate):  # type: ignore[misc]
+    class Template(AbstractTemplate):  # type: ignore[misc]  # numba is untyped
         def generic(self, args: Any, kws: Any) -> Any:
             found = [kind for kind in args if isinstance(kind, Lanes)]
             if len(args) == 2 and found and all(isinstance(kind, Lanes | types.Float) for kind in args):

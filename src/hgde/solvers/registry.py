@@ -43,11 +43,11 @@ def resolve(method: str | Method, options: dict[str, Any]) -> Method:
         raise InputError(f"expected a method or its name, got {type(method).__name__}")
     if not options:
         return method
-    fields = dataclasses.fields(method)  # type: ignore[arg-type]
+    fields = dataclasses.fields(method)  # type: ignore[arg-type]  # every method is a dataclass
     known = [f.name for f in fields if f.name not in ("implicit_formula", "tableau")]
     unknown = sorted(set(options) - set(known))
     if unknown:
         raise InputError(
             f"{method.name} has no option {unknown[0]!r}; it takes {', '.join(known) if known else 'no options'}"
         )
-    return dataclasses.replace(method, **options)  # type: ignore[type-var]
+    return dataclasses.replace(method, **options)  # type: ignore[type-var]  # as above

@@ -17,7 +17,7 @@ from torch import Tensor
 Array = np.ndarray[Any, Any]
 
 
-class PointAdam(geoopt.optim.RiemannianAdam):  # type: ignore[misc]
+class PointAdam(geoopt.optim.RiemannianAdam):  # type: ignore[misc]  # geoopt is untyped
     """:class:`geoopt.optim.RiemannianAdam`: same arguments, same state, same step to rounding.
 
     Groups that hold anything but contiguous vectors on a Poincaré ball, on the CPU, are left to geoopt, as are AMSGrad,
@@ -42,7 +42,7 @@ class PointAdam(geoopt.optim.RiemannianAdam):  # type: ignore[misc]
         state["step"] += 1
         assert point.grad is not None
         x, g, mean, square = (t.detach().numpy() for t in (point, point.grad, state["exp_avg"], state["exp_avg_sq"]))
-        c = float(point.manifold.c)  # type: ignore[attr-defined]
+        c = float(point.manifold.c)  # type: ignore[attr-defined]  # a geoopt parameter
         beta1, beta2 = group["betas"]
         _step(x, g, mean, square, state["step"], c, group["lr"], beta1, beta2, group["eps"])
 

@@ -82,6 +82,7 @@ class Settings:
     residual: bool = setting(True, "Mix each step with the state and the start by a gyromidpoint.", MODEL)
     eta: tuple[float, float, float] = setting((1.0, 0.6, 0.1), "Weights of step, state and start.", MODEL)
     learn_eta: bool = setting(False, "Train those weights.", MODEL)
+    encoder_layers: int = setting(1, "Linear layers of the encoder.", MODEL)
     activation: str = setting(
         "identity", "Activation inside the flow.", MODEL, ("identity", "relu", "leaky_relu", "tanh")
     )
@@ -91,6 +92,7 @@ class Settings:
     curvature: float = setting(1.0, "c > 0 at the start; the ball has curvature -c.", MODEL)
     learn_curvature: bool = setting(True, "Train the curvatures of encoder and flow.", MODEL)
     dropout: float = setting(0.5, "Dropout on the input features.", MODEL)
+    state_dropout: float = setting(0.0, "Dropout on the encoded nodes before they diffuse.", MODEL)
     hidden_dropout: float = setting(0.0, "Dropout on the embedding before the decoder.", MODEL)
     gradient: Literal["backprop", "recompute"] = setting(
         "backprop", "Store every step, or recompute each (exact, one state a step).", MODEL, ("backprop", "recompute")
@@ -125,7 +127,7 @@ class Settings:
 
     def _check_ranges(self) -> None:
         positive = ("width", "time", "step", "heads", "curvature", "epochs", "patience", "lr", "seeds", "fermi_t")
-        for name in (*positive, "checkpoint_every", "neighbours", "rtol", "atol"):
+        for name in (*positive, "encoder_layers", "checkpoint_every", "neighbours", "rtol", "atol"):
             if not getattr(self, name) > 0:
                 raise SettingsError(f"{name} must be greater than 0, got {getattr(self, name)}")
         if self.clip is not None and not self.clip > 0:
@@ -133,7 +135,7 @@ class Settings:
         for name in ("weight_decay", "weight_decay_rest"):
             if getattr(self, name) < 0:
                 raise SettingsError(f"{name} must not be negative, got {getattr(self, name)}")
-        for name in ("dropout", "hidden_dropout"):
+        for name in ("dropout", "state_dropout", "hidden_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise SettingsError(f"{name} must be in [0, 1), got {getattr(self, name)}")
         for name in ("beta", "ricci_alpha"):

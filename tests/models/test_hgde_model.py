@@ -47,6 +47,25 @@ def test_encoder_is_its_formula(features):
         torch.testing.assert_close(encoder(features), expected, rtol=1e-10, atol=1e-12)
 
 
+def test_a_second_layer_of_the_encoder_is_the_same_formula_again(features):
+    torch.manual_seed(0)
+    source, target = PoincareBall(0.5), PoincareBall(2.0)
+    deep = Encoder(16, 4, source, target, activation="tanh", layers=2).double()
+    first = torch.tanh(deep.linear.tangent(features))
+    expected = ball.expmap0(torch.tanh(ball.logmap0(deep.hidden[0](first), 0.5)), 2.0)
+    torch.testing.assert_close(deep(features), expected, rtol=1e-10, atol=1e-12)
+
+
+def test_state_dropout_acts_in_training_only(features):
+    torch.manual_seed(0)
+    encoder = Encoder(16, 4, PoincareBall(1.0), PoincareBall(1.0), state_dropout=0.5).double()
+    whole = encoder.eval()(features)
+    dropped = encoder.train()(features)
+    zeros = (dropped == 0).double().mean()
+    assert 0.4 < zeros < 0.6
+    assert not (whole == 0).any()
+
+
 def test_link_decoder_is_fermi_dirac():
     decoder = LinkDecoder(PoincareBall(1.0), r=2.0, t=0.5)
     z = torch.tensor([[0.1, 0.2], [-0.3, 0.4]], dtype=torch.float64)

@@ -50,9 +50,11 @@ class HGDEEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         learn_eta: bool = _DEFAULT.learn_eta,
         activation: str = _DEFAULT.activation,
         encoder_activation: str = _DEFAULT.encoder_activation,
+        encoder_layers: int = _DEFAULT.encoder_layers,
         curvature: float = _DEFAULT.curvature,
         learn_curvature: bool = _DEFAULT.learn_curvature,
         dropout: float = _DEFAULT.dropout,
+        state_dropout: float = _DEFAULT.state_dropout,
         hidden_dropout: float = _DEFAULT.hidden_dropout,
         gradient: str = _DEFAULT.gradient,
         fermi_r: float = _DEFAULT.fermi_r,
@@ -90,9 +92,11 @@ class HGDEEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         self.learn_eta = learn_eta
         self.activation = activation
         self.encoder_activation = encoder_activation
+        self.encoder_layers = encoder_layers
         self.curvature = curvature
         self.learn_curvature = learn_curvature
         self.dropout = dropout
+        self.state_dropout = state_dropout
         self.hidden_dropout = hidden_dropout
         self.gradient = gradient
         self.fermi_r = fermi_r

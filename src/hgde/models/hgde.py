@@ -52,7 +52,16 @@ class HGDE(NodeModel):
         """The model the settings describe; without ``num_classes`` it decodes links."""
         learn = settings.learn_curvature
         source, target = (PoincareBall(settings.curvature, learnable=learn) for _ in range(2))
-        encoder = Encoder(in_features, settings.width, source, target, settings.encoder_activation, settings.dropout)
+        encoder = Encoder(
+            in_features,
+            settings.width,
+            source,
+            target,
+            settings.encoder_activation,
+            settings.dropout,
+            settings.encoder_layers,
+            settings.state_dropout,
+        )
         diffusivity = make_diffusivity(
             settings.diffusivity,
             settings.width,

@@ -1,12 +1,13 @@
 """Rows of the published tables: every file parses, and a table runs, resumes and is told against what was published."""
 
+import contextlib
 import json
 
 import pytest
 
 from hgde.experiments.reproduce import Job, load_result, pending, reproduce, result_path, write_report
 from hgde.experiments.rows import TABLES, Row, RowError, read_row, read_rows
-from hgde.experiments.search import search
+from hgde.experiments.search import STRATEGIES, propose_greedily, search
 from hgde.report.tables import verdict
 
 ROWS = read_rows()
@@ -88,15 +89,35 @@ def test_the_verdict_is_one_published_deviation_below_the_mean(tmp_path):
     assert verdict(result).startswith("no")
 
 
-def test_a_search_records_validation_scores_only_and_goes_on_where_it_was(tmp_path):
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_search_records_validation_scores_only_and_goes_on_where_it_was(tmp_path, strategy):
     space = {"width": [3, 4], "lr": [0.01, 0.02]}
-    seen = []
-    best = search(small_row(), "clean", tmp_path, trials=2, seeds=1, space=space, on_trial=lambda *t: seen.append(t))
+    how = {"strategy": strategy, "seeds": 1, "space": space}
+    best = search(small_row(), "clean", tmp_path, trials=2, **how)
     record = json.loads((tmp_path / "nodes-small--clean.json").read_text())
     assert len(record["trials"]) == 2
     assert "test" not in json.dumps(record["trials"])
     assert record["trials"][0]["settings"] == {"width": 4, "lr": 0.01}, "the first trial is the row itself"
-    search(small_row(), "clean", tmp_path, trials=3, seeds=1, space=space)
+    search(small_row(), "clean", tmp_path, trials=3, **how)
     longer = json.loads((tmp_path / "nodes-small--clean.json").read_text())
     assert longer["trials"][:2] == record["trials"]
     assert set(best) == set(space)
+
+
+def test_a_greedy_search_keeps_what_helped_and_ends():
+    def score(settings):
+        return -abs(settings["a"] - 3) + (10 if settings["b"] == "y" else 0)
+
+    proposals = propose_greedily({"a": 1, "b": "x"}, {"a": [1, 2, 3, 4], "b": ["x", "y"]})
+    tried = [next(proposals)]
+    with contextlib.suppress(StopIteration):
+        while len(tried) < 20:
+            tried.append(proposals.send(score(tried[-1])))
+    assert [tuple(t.values()) for t in tried] == [(1, "x"), (2, "x"), (3, "x"), (4, "x"), (3, "y")]
+
+
+def test_a_hopeless_trial_is_not_repeated(tmp_path):
+    space = {"lr": [0.01, 1e-9]}
+    search(small_row(), "clean", tmp_path, strategy="greedy", seeds=3, space=space, margin=-1.0)
+    record = json.loads((tmp_path / "nodes-small--clean.json").read_text())
+    assert [len(trial["scores"]) for trial in record["trials"]] == [3, 1], "nothing is 100 points above the best"

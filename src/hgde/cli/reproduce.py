@@ -101,7 +101,12 @@ def _compare(console: Any, fresh: list[ColumnResult], out: Path) -> int:
 def search(
     row: Annotated[str, typer.Argument(help="A row such as nodes/cora-e (files of the experiments folder).")],
     column: Annotated[str, typer.Option("--column", help="Whose split to use.")] = "clean",
-    trials: Annotated[int, typer.Option("--trials", help="How many settings to try in all.")] = 30,
+    strategy: Annotated[
+        str, typer.Option("--strategy", help="tpe (all settings at once) or greedy (one setting after the other).")
+    ] = "greedy",
+    trials: Annotated[
+        int | None, typer.Option("--trials", help="How many settings to try (greedy: default all; tpe: 30).")
+    ] = None,
     seeds: Annotated[int, typer.Option("--seeds", help="Runs per trial.")] = 2,
     fix: Annotated[list[str] | None, typer.Option("--fix", help="Hold a setting: name=value (JSON).")] = None,
     space: Annotated[
@@ -118,6 +123,7 @@ def search(
     from rich.console import Console
 
     from hgde.experiments.rows import RowError, read_rows
+    from hgde.experiments.search import STRATEGIES
     from hgde.experiments.search import search as run_search
 
     table, _, key = row.partition("/")
@@ -126,13 +132,16 @@ def search(
         raise RowError(f"there is no row {row!r}; the rows of {table} are {', '.join(r.key for r in read_rows(table))}")
     if column not in found[0].columns:
         raise RowError(f"{row} has the columns {', '.join(found[0].columns)}, not {column!r}")
+    if strategy not in STRATEGIES:
+        raise RowError(f"unknown strategy {strategy!r}; there are {', '.join(STRATEGIES)}")
     console = Console(highlight=False)
     fixed = {name: json.loads(value) for name, _, value in (item.partition("=") for item in fix or [])}
     best = run_search(
         found[0],
         column,
         out,
-        trials=trials,
+        strategy=strategy,
+        trials=30 if trials is None and strategy == "tpe" else trials,
         seeds=seeds,
         fixed=fixed,
         space=json.loads(space) if space else None,

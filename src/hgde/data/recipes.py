@@ -27,26 +27,29 @@ def hgcn_features(
 
     Airport: columns 0-3 for nodes (column 4 is the label), all 5 for links, row-normalised, then the degree one-hot
     (0 to 4, and 5 or more) and a constant: 11 or 12 inputs. ``published`` divides a row by its signed sum, which can
-    be close to zero; ``clean`` by the sum of absolute values. Other sets: rows normalised the same way.
+    be close to zero; ``clean`` by the sum of absolute values; ``unscaled`` leaves rows as they are. Other sets: rows
+    normalised the same way.
 
     Args:
         dataset: the data set as loaded.
         task: ``nodes`` or ``links``.
         graph: where degrees are taken: pass the training graph of a link split. Default: the data set's graph.
-        recipe: ``published`` or ``clean``.
+        recipe: ``published``, ``clean`` or ``unscaled``.
         drop_columns: columns left out first, e.g. ``(10,)`` for the column of Disease-LP that gives links away.
     """
     if task not in ("nodes", "links"):
         raise DataError(f"task must be 'nodes' or 'links', got {task!r}")
-    if recipe not in ("published", "clean"):
-        raise DataError(f"recipe must be 'published' or 'clean', got {recipe!r}")
+    if recipe not in ("published", "clean", "unscaled"):
+        raise DataError(f"recipe must be 'published', 'clean' or 'unscaled', got {recipe!r}")
     if isinstance(dataset.features, SparseFeatures) and not drop_columns:
         return dataset.row_normalised()
     raw = dataset.features.to_dense() if isinstance(dataset.features, SparseFeatures) else dataset.features
     airport = dataset.name == "airport"
     dropped = set(drop_columns) | ({4} if airport and task == "nodes" else set())
     columns = [column for column in range(raw.shape[1]) if column not in dropped]
-    features = _normalised(raw[:, columns], signed=recipe == "published")
+    features = raw[:, columns]
+    if recipe != "unscaled":
+        features = _normalised(features, signed=recipe == "published")
     if airport:
         degree = (graph or dataset.graph).degree.clamp_max(_LARGEST_DEGREE).to(features.device)
         one_hot = torch.nn.functional.one_hot(degree, _LARGEST_DEGREE + 1).to(features.dtype)

@@ -7,9 +7,10 @@ holds nothing else.
 from __future__ import annotations
 
 import json
+import math
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +47,12 @@ def search(
     column: str,
     out: Path,
     *,
-    trials: int = 30,
+    strategy: str = "tpe",
+    trials: int | None = 30,
     seeds: int = 2,
     fixed: dict[str, Any] | None = None,
     space: dict[str, list[Any]] | None = None,
-    sampler_seed: int = 0,
+    margin: float = 0.02,
     on_trial: Callable[[int, dict[str, Any], float], None] | None = None,
 ) -> dict[str, Any]:
     """Try settings around those of a row; the first trial is the row itself.
@@ -58,39 +60,85 @@ def search(
     Args:
         row, column: what to start from, and whose data and split are used.
         out: folder for the record, ``<row>--<column>.json``; a record there is continued.
-        trials: how many settings to try in all.
+        strategy: a name of :data:`STRATEGIES`.
+        trials: how many settings to try in all, ``None`` for as many as the strategy proposes.
         seeds: runs per trial (the row's own seeds, or its first splits).
         fixed: settings held at a value during the search (such as a fast solver).
         space: what to try for each setting, instead of :data:`SPACE`.
+        margin: a trial whose runs so far are this far below the best trial is not run again with other seeds.
 
     Returns:
         The settings of the best trial.
     """
+    fixed = fixed or {}
+    start = row.settings_of(column, 0).to_dict() | fixed
+    space = {name: _with(values, start[name]) for name, values in (space or SPACE).items() if name not in fixed}
+    path = out / f"{row.table}-{row.key}--{column}.json"
+    record = _load(path) or _new_record(row, column, space, seeds, strategy, fixed, margin)
+    proposals = STRATEGIES[strategy]({name: start[name] for name in space}, space)
+    tried = next(proposals)
+    best = -math.inf
+    number = 0
+    while trials is None or number < trials:
+        if number == len(record["trials"]):
+            entry = _run_trial(row, column, {**fixed, **tried}, seeds, best - margin)
+            record["trials"].append({"settings": tried, **entry})
+            write_atomically(path, (json.dumps(record, indent=1) + "\n").encode())
+        score = record["trials"][number]["score"]
+        best = max(best, score)
+        if on_trial is not None:
+            on_trial(number, tried, score)
+        number += 1
+        try:
+            tried = proposals.send(score)
+        except StopIteration:
+            break
+    found = max(record["trials"], key=lambda entry: float(entry["score"]))
+    return dict(found["settings"])
+
+
+Proposals = Generator[dict[str, Any], float, None]
+
+
+def propose_by_tpe(start: dict[str, Any], space: dict[str, list[Any]]) -> Proposals:
+    """All settings at once: optuna's tree-structured Parzen estimator, seed 0."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    start = row.settings_of(column, 0).to_dict() | (fixed or {})
-    space = {name: _with(values, start[name]) for name, values in (space or SPACE).items() if name not in (fixed or {})}
-    path = out / f"{row.table}-{row.key}--{column}.json"
-    record = _load(path) or _new_record(row, column, space, seeds, sampler_seed, fixed or {})
-    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=sampler_seed))
-    study.enqueue_trial({name: _index(space[name], start[name]) for name in space})
-    for number in range(trials):
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=0))
+    study.enqueue_trial({name: values.index(start[name]) for name, values in space.items()})
+    while True:
         trial = study.ask()
-        tried = {name: values[trial.suggest_int(name, 0, len(values) - 1)] for name, values in space.items()}
-        known = record["trials"][number]["score"] if number < len(record["trials"]) else None
-        if known is None:
-            began = time.perf_counter()
-            scores = [_validation_score(row, column, run, {**(fixed or {}), **tried}) for run in range(seeds)]
-            known = statistics.fmean(scores)
-            entry = {"settings": tried, "score": known, "scores": scores, "seconds": time.perf_counter() - began}
-            record["trials"].append(entry)
-            write_atomically(path, (json.dumps(record, indent=1) + "\n").encode())
-        study.tell(trial, known)
-        if on_trial is not None:
-            on_trial(number, tried, known)
-    best = max(record["trials"], key=lambda entry: float(entry["score"]))
-    return dict(best["settings"])
+        score = yield {name: values[trial.suggest_int(name, 0, len(values) - 1)] for name, values in space.items()}
+        study.tell(trial, score)
+
+
+def propose_greedily(start: dict[str, Any], space: dict[str, list[Any]]) -> Proposals:
+    """One setting after the other, in the order of the space: every other value, all else as in the best so far."""
+    best, best_score = start, (yield start)
+    for name, values in space.items():
+        for value in values:
+            if value != best[name]:
+                tried = {**best, name: value}
+                score = yield tried
+                if score > best_score:
+                    best, best_score = tried, score
+
+
+STRATEGIES: dict[str, Callable[[dict[str, Any], dict[str, list[Any]]], Proposals]] = {
+    "tpe": propose_by_tpe,
+    "greedy": propose_greedily,
+}
+
+
+def _run_trial(row: Row, column: str, settings: dict[str, Any], seeds: int, least: float) -> dict[str, Any]:
+    began = time.perf_counter()
+    scores: list[float] = []
+    for run in range(seeds):
+        scores.append(_validation_score(row, column, run, settings))
+        if statistics.fmean(scores) < least:
+            break
+    return {"score": statistics.fmean(scores), "scores": scores, "seconds": time.perf_counter() - began}
 
 
 def _validation_score(row: Row, column: str, run: int, changes: dict[str, Any]) -> float:
@@ -105,15 +153,23 @@ def _validation_score(row: Row, column: str, run: int, changes: dict[str, Any]) 
 
 
 def _new_record(
-    row: Row, column: str, space: dict[str, Any], seeds: int, sampler_seed: int, fixed: dict[str, Any]
+    row: Row,
+    column: str,
+    space: dict[str, Any],
+    seeds: int,
+    strategy: str,
+    fixed: dict[str, Any],
+    margin: float,
 ) -> dict[str, Any]:
     return {
         "row": f"{row.table}/{row.key}",
         "column": column,
         "objective": "mean validation score; test scores are not read",
-        "sampler": f"optuna TPE, seed {sampler_seed}; the first trial is the row's own settings",
+        "strategy": strategy,
         "seeds": seeds,
+        "margin": margin,
         "fixed": fixed,
+        "start": row.settings_of(column, 0).to_dict(),
         "space": space,
         "versions": versions(),
         "trials": [],
@@ -126,7 +182,3 @@ def _load(path: Path) -> dict[str, Any] | None:
 
 def _with(values: list[Any], own: Any) -> list[Any]:
     return values if own in values else [*values, own]
-
-
-def _index(values: list[Any], own: Any) -> int:
-    return values.index(own)

@@ -40,6 +40,7 @@ class Encoder(nn.Module):
     def forward(self, features: Features) -> Tensor:
         tangent = self._activate(self.linear.tangent(features, self.dropout))
         for layer in self.hidden:
+            assert isinstance(layer, HyperbolicLinear)
             tangent = self._activate(layer.tangent(tangent))
         return exp_origin(tangent, self.target.c)
 

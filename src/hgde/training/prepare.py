@@ -49,19 +49,29 @@ def with_inputs(dataset: Dataset, settings: Settings, graph: Graph, scaling: Inp
 
     ``scaling`` is that of the nodes a model was trained on; by default it is worked out from this data set.
     """
-    if dataset.name == "airport":
-        dropped = _dropped(dataset, settings)
-        return hgcn_features(dataset, settings.task, graph=graph, recipe=settings.protocol, drop_columns=dropped)
-    dataset = _without_columns(dataset, _dropped(dataset, settings))
-    scaling = scaling or InputScaling.of(dataset.features, settings.normalise)
+    dataset = _stored_inputs(dataset, settings, graph)
+    scaling = scaling or _scaling_of(dataset, settings)
     return replace(dataset, features=scaling(dataset.features))
 
 
 def input_scaling(dataset: Dataset, settings: Settings) -> InputScaling:
     """The scaling :func:`with_inputs` applies to this data set."""
+    return _scaling_of(_stored_inputs(dataset, settings, dataset.graph), settings)
+
+
+def _stored_inputs(dataset: Dataset, settings: Settings, graph: Graph) -> Dataset:
+    """The columns a model is given, before they are scaled."""
+    dropped = _dropped(dataset, settings)
     if dataset.name == "airport":
-        return InputScaling("none")
-    return InputScaling.of(_without_columns(dataset, _dropped(dataset, settings)).features, settings.normalise)
+        recipe = settings.protocol if settings.normalise == "auto" else "unscaled"
+        return hgcn_features(dataset, settings.task, graph=graph, recipe=recipe, drop_columns=dropped)
+    return _without_columns(dataset, dropped)
+
+
+def _scaling_of(dataset: Dataset, settings: Settings) -> InputScaling:
+    if dataset.name == "airport" and settings.normalise == "auto":
+        return InputScaling("none")  # its recipe scales the rows itself
+    return InputScaling.of(dataset.features, settings.normalise)
 
 
 def _dropped(dataset: Dataset, settings: Settings) -> tuple[int, ...]:

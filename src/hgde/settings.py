@@ -108,6 +108,11 @@ class Settings:
     weight_decay: float = setting(5e-3, "Weight decay of the feature matrix.", TRAINING)
     weight_decay_rest: float = setting(0.0, "Weight decay of the other matrices (never of points).", TRAINING)
     clip: float | None = setting(None, "Largest length of the gradient; longer ones are shortened to it.", TRAINING)
+    averaging: float = setting(
+        0.0,
+        "Share a running average of the weights keeps each epoch; scores are those of the average (0: off).",
+        TRAINING,
+    )
     metric: str = setting(
         "auto", "Score to select by and report.", TRAINING, ("auto", "accuracy", "f1", "roc_auc", "average_precision")
     )
@@ -135,7 +140,7 @@ class Settings:
         for name in ("weight_decay", "weight_decay_rest"):
             if getattr(self, name) < 0:
                 raise SettingsError(f"{name} must not be negative, got {getattr(self, name)}")
-        for name in ("dropout", "state_dropout", "hidden_dropout"):
+        for name in ("dropout", "state_dropout", "hidden_dropout", "averaging"):
             if not 0 <= getattr(self, name) < 1:
                 raise SettingsError(f"{name} must be in [0, 1), got {getattr(self, name)}")
         for name in ("beta", "ricci_alpha"):

@@ -11,7 +11,7 @@ from hgde.data.disease import simulate_disease
 from hgde.settings import Settings
 from hgde.training.checkpoint import CheckpointError, load
 from hgde.training.prepare import make_task
-from hgde.training.run import RunError, load_model, train
+from hgde.training.run import Reporter, RunError, build_hgde, load_model, train
 
 SETTINGS = Settings(width=4, time=2.0, epochs=12, lr=0.05, dropout=0.3, threads=1, checkpoint_every=5)
 NODES, LINKS = SETTINGS, SETTINGS.replace(task="links", lr=0.02)
@@ -55,7 +55,7 @@ def test_several_seeds_in_one_run_equal_single_ones(dataset, tmp_path):
     assert json.loads((tmp_path / "all" / "settings.json").read_text()) == SETTINGS.replace(seeds=3).to_dict()
 
 
-@pytest.mark.parametrize("settings", [NODES, LINKS], ids=["nodes", "links"])
+@pytest.mark.parametrize("settings", [NODES, LINKS, NODES.replace(averaging=0.9)], ids=["nodes", "links", "averaged"])
 def test_a_stopped_run_resumes_to_the_very_same_result(settings, dataset, tmp_path):
     class Stop(Exception):
         pass
@@ -77,6 +77,25 @@ def test_a_stopped_run_resumes_to_the_very_same_result(settings, dataset, tmp_pa
     assert resumed.outcomes[0].test == whole.outcomes[0].test
     again = train(settings, tmp_path / "stopped", dataset=dataset, resume=True)
     assert again.outcomes[0].test == whole.outcomes[0].test, "resuming a finished run changes nothing"
+
+
+def test_averaging_scores_the_running_mean_of_the_weights(dataset, tmp_path):
+    models, seen = [], []
+
+    class Watcher(Reporter):
+        def epoch_done(self, epoch):
+            seen.append(models[0].encoder.linear.weight.detach().clone())
+
+    def build(*args):
+        models.append(build_hgde(*args))
+        return models[0]
+
+    settings = NODES.replace(averaging=0.8, epochs=3, patience=3)
+    outcome = train(settings, tmp_path, dataset=dataset, reporter=Watcher(), build=build).outcomes[0]
+    mean = seen[0]
+    for later in seen[1 : outcome.best_epoch]:
+        mean = 0.8 * mean + 0.2 * later
+    torch.testing.assert_close(tensors(tmp_path)["encoder.linear.weight"], mean)
 
 
 def test_test_labels_decide_neither_training_nor_selection(dataset, tmp_path):

@@ -69,6 +69,7 @@ class HGDEEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         weight_decay: float = _DEFAULT.weight_decay,
         weight_decay_rest: float = _DEFAULT.weight_decay_rest,
         clip: float | None = _DEFAULT.clip,
+        averaging: float = _DEFAULT.averaging,
         metric: str = _DEFAULT.metric,
         dtype: str = _DEFAULT.dtype,
         device: str = _DEFAULT.device,
@@ -111,6 +112,7 @@ class HGDEEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         self.weight_decay = weight_decay
         self.weight_decay_rest = weight_decay_rest
         self.clip = clip
+        self.averaging = averaging
         self.metric = metric
         self.dtype = dtype
         self.device = device

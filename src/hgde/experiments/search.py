@@ -117,12 +117,12 @@ def propose_greedily(start: dict[str, Any], space: dict[str, list[Any]]) -> Prop
     """One setting after the other, in the order of the space: every other value, all else as in the best so far."""
     best, best_score = start, (yield start)
     for name, values in space.items():
+        base = best
         for value in values:
-            if value != best[name]:
-                tried = {**best, name: value}
-                score = yield tried
+            if value != base[name]:
+                score = yield {**base, name: value}
                 if score > best_score:
-                    best, best_score = tried, score
+                    best, best_score = {**base, name: value}, score
 
 
 STRATEGIES: dict[str, Callable[[dict[str, Any], dict[str, list[Any]]], Proposals]] = {

@@ -54,9 +54,10 @@ def with_inputs(dataset: Dataset, settings: Settings, graph: Graph, scaling: Inp
     return replace(dataset, features=scaling(dataset.features))
 
 
-def input_scaling(dataset: Dataset, settings: Settings) -> InputScaling:
-    """The scaling :func:`with_inputs` applies to this data set."""
-    return _scaling_of(_stored_inputs(dataset, settings, dataset.graph), settings)
+def input_scaling(dataset: Dataset, settings: Settings, task: Task) -> InputScaling:
+    """The scaling that the task's features were made with."""
+    graph = task.split.graph if isinstance(task, LinkTask) else dataset.graph
+    return _scaling_of(_stored_inputs(dataset, settings, graph), settings)
 
 
 def _stored_inputs(dataset: Dataset, settings: Settings, graph: Graph) -> Dataset:

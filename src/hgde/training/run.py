@@ -181,7 +181,7 @@ def _keep(place: Path, model: NodeModel, outcome: Outcome, settings: Settings, t
         "split_hash": task.split_hash,
         "versions": versions(),
     }
-    scaling = input_scaling(dataset, settings)
+    scaling = input_scaling(dataset, settings, task)
     meta["input_scaling"] = scaling.how
     tensors = {f"inputs/{name}": value for name, value in scaling.tensors().items()} | dict(model.state_dict())
     checkpoint.save(place / "model.safetensors", tensors, meta)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from hgde.geometry import count_pullbacks
 from hgde.models import NodeModel
@@ -88,12 +89,16 @@ class Trainer:
         self.model, self.task, self.settings, self.seed = model, task, settings, seed
         self.optimisers = Optimisers(model, settings)
         self.path = None if folder is None else folder / "checkpoint.safetensors"
+        self.averaged: AveragedModel | None = None
         self.best: dict[str, Tensor] = {}
         self.progress = _Progress()
 
     def fit(self, resume: bool = False, on_epoch: Callable[[Epoch], None] | None = None) -> Outcome:
         """Train until the epochs or the patience run out, then score the best epoch's weights on the test part."""
         self.model.prepare(self.task.graph)
+        if self.settings.averaging > 0:
+            # A mean of points of the ball is a point of the ball, so points may be averaged like anything else.
+            self.averaged = AveragedModel(self.model, multi_avg_fn=get_ema_multi_avg_fn(self.settings.averaging))
         if resume and self.path is not None and self.path.exists():
             self._restore()
         settings, progress = self.settings, self.progress
@@ -141,6 +146,8 @@ class Trainer:
             if self.settings.clip is not None:
                 torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
             self.optimisers.step()
+        if self.averaged is not None:
+            self.averaged.update_parameters(self.model)
         value = float(loss.detach())
         if not math.isfinite(value):
             raise self._diverged(f"the loss became {value}")
@@ -152,14 +159,21 @@ class Trainer:
             "Try a smaller learning rate, dtype float64, or a fixed curvature"
         )
 
+    def _scored_model(self) -> NodeModel:
+        """The model that is validated, kept and tested: the average, where there is one."""
+        if self.averaged is None:
+            return self.model
+        assert isinstance(self.averaged.module, NodeModel)
+        return self.averaged.module
+
     @torch.no_grad()
     def _validate(self, loss: float, pulled_back: int) -> Epoch:
-        self.model.eval()
+        model = self._scored_model().eval()
         progress, task = self.progress, self.task
-        outputs = task.outputs(self.model)
+        outputs = task.outputs(model)
         if not bool(torch.isfinite(outputs).all()):
             raise self._diverged("the model's output became infinite or undefined")
-        scores = task.validation_scores(self.model, outputs)
+        scores = task.validation_scores(model, outputs)
         score, validation_loss = scores[task.metric], scores["loss"]
         progress.epoch += 1
         progress.pulled_back += pulled_back
@@ -168,8 +182,8 @@ class Trainer:
         if is_best:
             progress.best_epoch, progress.best_score, progress.best_loss = progress.epoch, score, validation_loss
             progress.validation = scores
-            self.best = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
-        curvature = self.model.curvatures().get("diffusion", 0.0)
+            self.best = {name: value.detach().clone() for name, value in model.state_dict().items()}
+        curvature = model.curvatures().get("diffusion", 0.0)
         return Epoch(progress.epoch, loss, score, validation_loss, curvature, progress.pulled_back, is_best)
 
     def _save(self) -> None:
@@ -178,6 +192,8 @@ class Trainer:
         tensors = {f"optimiser/{name}": value for name, value in tensors.items()}
         tensors |= {f"model/{name}": value for name, value in self.model.state_dict().items()}
         tensors |= {f"best/{name}": value for name, value in self.best.items()}
+        if self.averaged is not None:
+            tensors |= {f"average/{name}": value for name, value in self.averaged.state_dict().items()}
         tensors["rng"] = torch.get_rng_state()
         if torch.cuda.is_available():
             tensors["rng_cuda"] = torch.cuda.get_rng_state()
@@ -195,6 +211,8 @@ class Trainer:
 
         self.model.load_state_dict(part("model/"))
         self.best = part("best/")
+        if self.averaged is not None:
+            self.averaged.load_state_dict(part("average/"))
         self.optimisers.restore(part("optimiser/"), meta["numbers"])
         self.progress = _Progress(**meta["progress"])
         torch.set_rng_state(tensors["rng"])

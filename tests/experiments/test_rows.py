@@ -8,6 +8,7 @@ import pytest
 from hgde.experiments.reproduce import Job, load_result, pending, reproduce, result_path, write_report
 from hgde.experiments.rows import TABLES, Row, RowError, read_row, read_rows
 from hgde.experiments.search import STRATEGIES, propose_greedily, search
+from hgde.report.searches import write_search_report
 from hgde.report.tables import verdict
 
 ROWS = read_rows()
@@ -114,6 +115,22 @@ def test_a_greedy_search_keeps_what_helped_and_ends():
         while len(tried) < 20:
             tried.append(proposals.send(score(tried[-1])))
     assert [tuple(t.values()) for t in tried] == [(1, "x"), (2, "x"), (3, "x"), (4, "x"), (3, "y")]
+
+
+def test_a_record_of_another_search_is_not_continued(tmp_path):
+    how = {"strategy": "greedy", "seeds": 1}
+    search(small_row(), "clean", tmp_path, space={"lr": [0.02]}, **how)
+    with pytest.raises(RowError, match="another search"):
+        search(small_row(), "clean", tmp_path, space={"width": [5]}, **how)
+
+
+def test_the_report_of_a_search_names_every_change(tmp_path):
+    search(small_row(), "clean", tmp_path, strategy="greedy", seeds=1, space={"lr": [0.02], "eta": [[1.0, 0.5, 0.0]]})
+    write_search_report(tmp_path)
+    page = (tmp_path / "README.md").read_text()
+    assert "## nodes/small, clean" in page
+    assert "| lr 0.02 |" in page
+    assert "| eta 1/0.5/0 |" in page
 
 
 def test_a_hopeless_trial_is_not_repeated(tmp_path):

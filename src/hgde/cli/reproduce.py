@@ -125,6 +125,7 @@ def search(
     from hgde.experiments.rows import RowError, read_rows
     from hgde.experiments.search import STRATEGIES
     from hgde.experiments.search import search as run_search
+    from hgde.report.searches import write_search_report
 
     table, _, key = row.partition("/")
     found = [candidate for candidate in read_rows(table) if candidate.key == key]
@@ -147,6 +148,7 @@ def search(
         space=json.loads(space) if space else None,
         on_trial=lambda n, s, v: console.print(f"trial {n}: validation {100 * v:.2f}  {s}", markup=False),
     )
+    write_search_report(out)
     console.print(f"best: {json.dumps(best)}", markup=False)
 
 

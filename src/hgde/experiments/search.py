@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
-from hgde.experiments.rows import Row
+from hgde.experiments.rows import Row, RowError
 from hgde.settings import Settings, from_dict
 from hgde.training.checkpoint import write_atomically
 from hgde.training.prepare import load_dataset, make_task
@@ -84,6 +84,8 @@ def search(
             entry = _run_trial(row, column, {**fixed, **tried}, seeds, best - margin)
             record["trials"].append({"settings": tried, **entry})
             write_atomically(path, (json.dumps(record, indent=1) + "\n").encode())
+        if record["trials"][number]["settings"] != tried:
+            raise RowError(f"{path} holds another search; move it away or search into another folder (--out)")
         score = record["trials"][number]["score"]
         best = max(best, score)
         if on_trial is not None:

@@ -45,6 +45,7 @@ class ColumnResult:
     versions: dict[str, str]
     runs: list[dict[str, Any]]
     baselines: dict[str, list[float]]
+    leak_free: bool = False
 
     @property
     def scores(self) -> list[float]:
@@ -141,9 +142,10 @@ def _keep(out: Path, job: Job, finished: dict[str, Any]) -> None:
         row = job.row
         result = ColumnResult(
             row.table, row.key, row.title, row.note, job.column, row.published,
-            finished["metric"], settings, finished["versions"], [], {},
+            finished["metric"], settings, finished["versions"], [], {}, row.leak_free,
         )  # fmt: skip
     result.title, result.note, result.published = job.row.title, job.row.note, job.row.published
+    result.leak_free = job.row.leak_free
     result.runs = sorted([*result.runs, finished["run"]], key=lambda run: int(run["seed"]))
     for name, score in finished["baselines"].items():
         result.baselines.setdefault(name, []).append(score)
@@ -168,6 +170,6 @@ Test scores in %, mean ± sample standard deviation. *Published* figures are the
 `hgde reproduce`, which wrote this page. A row is *reached* when our mean is at most one published standard deviation
 below the published mean. The column says which reading of the row it is: `published` follows the literature's protocol,
 faults included, `clean` has no leak, others are what the paper leaves open. Planetoid's public split and the ten fixed
-WebKB splits have no leak, so there `published` is clean as well.
+WebKB splits have no leak: `published = clean`.
 
 """

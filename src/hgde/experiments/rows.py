@@ -29,7 +29,8 @@ class Row:
     """One row of a table.
 
     A column is a reading of the row: ``published`` follows the literature's protocol, ``clean`` has no leak, others are
-    what the paper leaves open. Each column overrides some settings.
+    what the paper leaves open. Each column overrides some settings. Where the literature's protocol has no leak
+    (``leak_free``), ``published`` is clean as well.
     """
 
     table: str
@@ -41,6 +42,7 @@ class Row:
     runs: int
     settings: dict[str, Any]
     columns: dict[str, dict[str, Any]]
+    leak_free: bool = False
 
     def settings_of(self, column: str, run: int) -> Settings:
         """The settings of run ``run`` of a column; the seed or the number of the split is what varies."""
@@ -78,6 +80,7 @@ def read_row(path: Path, table: str) -> Row:
             runs=content.get("runs", 10),
             settings=content["settings"],
             columns=content.get("columns", {"published": {}}),
+            leak_free=content.get("leak_free", False),
         )
         for overrides in (row.settings, *row.columns.values()):
             reject_unknown(overrides, "setting")

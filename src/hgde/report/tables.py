@@ -19,6 +19,7 @@ class Result(Protocol):
     metric: str
     runs: list[dict[str, Any]]
     baselines: dict[str, list[float]]
+    leak_free: bool
 
     @property
     def mean(self) -> float: ...
@@ -45,7 +46,7 @@ def cells(result: Result) -> tuple[str, ...]:
     )
     return (
         result.title,
-        result.column,
+        "published = clean" if result.leak_free and result.column == "published" else result.column,
         f"{result.mean:.1f} ± {result.std:.1f}",
         published,
         difference,

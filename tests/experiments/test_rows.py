@@ -5,7 +5,15 @@ import json
 
 import pytest
 
-from hgde.experiments.reproduce import Job, load_result, pending, reproduce, result_path, write_report
+from hgde.experiments.reproduce import (
+    Job,
+    expected_minutes,
+    load_result,
+    pending,
+    reproduce,
+    result_path,
+    write_report,
+)
 from hgde.experiments.rows import TABLES, Row, RowError, read_row, read_rows
 from hgde.experiments.search import STRATEGIES, propose_greedily, search
 from hgde.report.searches import write_search_report
@@ -67,9 +75,15 @@ def test_a_table_runs_keeps_each_run_and_does_not_run_it_again(tmp_path):
 
     path = result_path(tmp_path, Job(row, "clean", 0))
     content = json.loads(path.read_text())
+    seconds = sum(run["seconds"] for run in content["runs"])
+    assert expected_minutes([Job(row, "clean", 0)] * 2, tmp_path, 2) == pytest.approx(seconds / 120)
+    assert expected_minutes([Job(small_row(key="other"), "clean", 0)], tmp_path, 2) is None
+    del content["settings"]["averaging"]
     content["runs"] = content["runs"][:1]
     path.write_text(json.dumps(content))
-    assert [job.run for job in pending([row], tmp_path, None)] == [1], "only the missing run is left"
+    assert [job.run for job in pending([row], tmp_path, None)] == [1], (
+        "only the missing run is left, whatever settings were added since"
+    )
 
     changed = small_row(settings={**row.settings, "width": 5})
     assert [job.run for job in pending([changed], tmp_path, None)] == [0, 1], "other settings, other results"

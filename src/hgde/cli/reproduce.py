@@ -47,12 +47,22 @@ def reproduce(
     console = Console(highlight=False)
     if quick:
         with tempfile.TemporaryDirectory() as folder:
+            _tell_duration(console, rows, Path(folder), out, workers)
             fresh = _run(console, rows, Path(folder), 1, workers)
         raise typer.Exit(_compare(console, fresh, out))
     results = _run(console, rows, out, None, workers)
     for name in dict.fromkeys(result.table for result in results):
         console.print(terminal(name, [r for r in results if r.table == name]))
     write_report(out)
+
+
+def _tell_duration(console: Any, rows: list[Row], fresh: Path, stored: Path, workers: int) -> None:
+    from hgde.experiments.reproduce import expected_minutes, pending
+
+    jobs = list(pending(rows, fresh, 1))
+    minutes = expected_minutes(jobs, stored, workers)
+    about = "" if minutes is None else f", about {max(1, round(minutes))} minutes by the stored times"
+    console.print(f"{len(jobs)} runs{about}")
 
 
 def _run(console: Any, rows: list[Row], out: Path, runs: int | None, workers: int) -> list[ColumnResult]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from hgde.experiments.rows import TABLES, Row
 from hgde.report.tables import markdown
+from hgde.settings import Settings
 from hgde.training.checkpoint import write_atomically
 
 
@@ -98,7 +99,7 @@ def pending(rows: list[Row], out: Path, runs: int | None) -> Iterator[Job]:
         for column in row.columns:
             done: set[int] = set()
             found = load_result(result_path(out, Job(row, column, 0)))
-            if found is not None and found.settings == row.settings_of(column, 0).to_dict():
+            if found is not None and _same_settings(found, row.settings_of(column, 0)):
                 done = {run["seed"] for run in found.runs}
             for run in range(row.runs if runs is None else min(runs, row.runs)):
                 if run not in done:
@@ -134,15 +135,27 @@ def reproduce(
     return [result for result in found if result is not None]
 
 
+def _same_settings(result: ColumnResult, settings: Settings) -> bool:
+    """Whether a result was made with these settings; a setting that did not exist then counts as its default."""
+    return {**Settings().to_dict(), **result.settings} == settings.to_dict()
+
+
+def expected_minutes(jobs: list[Job], stored: Path, workers: int) -> float | None:
+    """How long the jobs took when they were stored; ``None`` if some never were."""
+    results = [load_result(result_path(stored, job)) for job in jobs]
+    times = [statistics.fmean(run["seconds"] for run in result.runs) for result in results if result and result.runs]
+    return sum(times) / 60 / workers if len(times) == len(jobs) else None
+
+
 def _keep(out: Path, job: Job, finished: dict[str, Any]) -> None:
     path = result_path(out, job)
-    settings = job.row.settings_of(job.column, 0).to_dict()
+    settings = job.row.settings_of(job.column, 0)
     result = load_result(path)
-    if result is None or result.settings != settings:
+    if result is None or not _same_settings(result, settings):
         row = job.row
         result = ColumnResult(
             row.table, row.key, row.title, row.note, job.column, row.published,
-            finished["metric"], settings, finished["versions"], [], {}, row.leak_free,
+            finished["metric"], settings.to_dict(), finished["versions"], [], {}, row.leak_free,
         )  # fmt: skip
     result.title, result.note, result.published = job.row.title, job.row.note, job.row.published
     result.leak_free = job.row.leak_free

@@ -65,7 +65,7 @@ def search(
         seeds: runs per trial (the row's own seeds, or its first splits).
         fixed: settings held at a value during the search (such as a fast solver).
         space: what to try for each setting, instead of :data:`SPACE`.
-        margin: a trial whose runs so far are this far below the best trial is not run again with other seeds.
+        margin: a trial whose runs so far are this far below the same runs of the best trial is given up.
 
     Returns:
         The settings of the best trial.
@@ -77,26 +77,25 @@ def search(
     record = _load(path) or _new_record(row, column, space, seeds, strategy, fixed, margin)
     proposals = STRATEGIES[strategy]({name: start[name] for name in space}, space)
     tried = next(proposals)
-    best = -math.inf
+    best: dict[str, Any] = {"score": -math.inf, "scores": []}
     number = 0
     while trials is None or number < trials:
         if number == len(record["trials"]):
-            entry = _run_trial(row, column, {**fixed, **tried}, seeds, best - margin)
+            entry = _run_trial(row, column, {**fixed, **tried}, seeds, best["scores"], margin)
             record["trials"].append({"settings": tried, **entry})
             write_atomically(path, (json.dumps(record, indent=1) + "\n").encode())
         if record["trials"][number]["settings"] != tried:
             raise RowError(f"{path} holds another search; move it away or search into another folder (--out)")
-        score = record["trials"][number]["score"]
-        best = max(best, score)
+        trial = record["trials"][number]
+        best = max(best, trial, key=lambda entry: float(entry["score"]))
         if on_trial is not None:
-            on_trial(number, tried, score)
+            on_trial(number, tried, trial["score"])
         number += 1
         try:
-            tried = proposals.send(score)
+            tried = proposals.send(trial["score"])
         except StopIteration:
             break
-    found = max(record["trials"], key=lambda entry: float(entry["score"]))
-    return dict(found["settings"])
+    return dict(best["settings"])
 
 
 Proposals = Generator[dict[str, Any], float, None]
@@ -133,14 +132,20 @@ STRATEGIES: dict[str, Callable[[dict[str, Any], dict[str, list[Any]]], Proposals
 }
 
 
-def _run_trial(row: Row, column: str, settings: dict[str, Any], seeds: int, least: float) -> dict[str, Any]:
+def _run_trial(
+    row: Row, column: str, settings: dict[str, Any], seeds: int, best: list[float], margin: float
+) -> dict[str, Any]:
     began = time.perf_counter()
     scores: list[float] = []
     for run in range(seeds):
         scores.append(_validation_score(row, column, run, settings))
-        if statistics.fmean(scores) < least:
+        if statistics.fmean(scores) < statistics.fmean(best[: run + 1] or [-math.inf]) - margin:
             break
-    return {"score": statistics.fmean(scores), "scores": scores, "seconds": time.perf_counter() - began}
+    # A trial given up is scored as if its other runs were as far behind, so that it never passes for the best.
+    score = statistics.fmean(scores)
+    if len(scores) < len(best):
+        score = statistics.fmean(best) + score - statistics.fmean(best[: len(scores)])
+    return {"score": score, "scores": scores, "seconds": time.perf_counter() - began}
 
 
 def _validation_score(row: Row, column: str, run: int, changes: dict[str, Any]) -> float:

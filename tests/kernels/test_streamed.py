@@ -60,6 +60,21 @@ def test_close_pairs_near_the_boundary_do_not_cancel():
     assert (ours - exact).abs().max() < 4 * torch.finfo(torch.float32).eps
 
 
+@pytest.mark.parametrize("backend", ["fused", "reference"])
+def test_gradients_of_points_on_the_boundary_are_finite_and_right(backend):
+    z = torch.nn.functional.normalize(torch.randn(12, 3, generator=torch.Generator().manual_seed(0)), dim=1) * 0.99999
+    z[6:] = z[:6]  # pairs that coincide
+    q, k = scores(12, 1, torch.float32)
+    found, exact = [], []
+    for dtype, into in ((torch.float32, found), (torch.float64, exact)):
+        inputs = [tensor.to(dtype).requires_grad_() for tensor in (z, q, k)]
+        path = backend if dtype == torch.float32 else "reference"
+        out = tangent_sum_global(*inputs, 1.0, backend=path)
+        into += torch.autograd.grad(out, inputs, torch.full_like(out, 1e7))
+    for ours, right in zip(found, exact, strict=True):
+        assert (ours - right).norm() < 1e-4 * right.norm()
+
+
 def test_no_nodes():
     assert tangent_sum_global(torch.zeros(0, 3), torch.zeros(0, 1, 2), torch.zeros(0, 1, 2), 1.0).shape == (0, 3)
     assert tangent_sum_global_linear(torch.zeros(0, 3), torch.zeros(0, 1, 2), torch.zeros(0, 1, 2), 1.0).shape == (0, 3)

@@ -13,6 +13,9 @@ from hgde.geometry import ball
 from hgde.kernels.backend import Backend, use_fused
 from hgde.kernels.reference import artanh_ratio, conformal
 
+#: Below this ``1 - c|z|^2`` the quotients of a pair, and their gradients still more, leave the range of float32.
+NEAR_BOUNDARY = 1e-3
+
 #: Pairs held at once by the reference path, and by the backward pass of both.
 PAIRS = 1_000_000
 
@@ -23,6 +26,8 @@ def _tile(nodes: int) -> int:
 
 def global_rows(z: Tensor, k: Tensor, c: Tensor, rows: Tensor, q: Tensor) -> Tensor:
     """The sum for some rows: ``rows [M, d]``, ``q [M, H, e]`` against all of ``z [N, d]``, ``k [N, H, e]``."""
+    if _leaves_single_precision(z, c):
+        return global_rows(z.double(), k.double(), c.double(), rows.double(), q.double()).to(z.dtype)
     affinity = torch.einsum("ihe,jhe->hij", q, k).sigmoid()
     weight = (affinity / affinity.sum(-1, keepdim=True)).mean(0)
     # Distances from differences: inner products would cancel for pairs close together near the boundary.
@@ -33,6 +38,12 @@ def global_rows(z: Tensor, k: Tensor, c: Tensor, rows: Tensor, q: Tensor) -> Ten
     s = weight * b_row * artanh_ratio(spread / denominator, product / denominator) / denominator
     pull = s @ z - s.sum(-1, keepdim=True) * rows
     return b_row * pull - (s * spread).sum(-1, keepdim=True) * rows
+
+
+def _leaves_single_precision(z: Tensor, c: Tensor) -> bool:
+    if z.dtype != torch.float32 or z.device.type == "mps":  # which has no float64
+        return False
+    return bool((conformal(z, c) < NEAR_BOUNDARY).any())
 
 
 class _Streamed(torch.autograd.Function):

@@ -16,6 +16,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from hgde.geometry import count_pullbacks
 from hgde.models import NodeModel
 from hgde.settings import Settings
+from hgde.solvers import InputError
 from hgde.training import checkpoint
 from hgde.training.optimisers import Optimisers
 from hgde.training.tasks import Scores, Task
@@ -141,7 +142,10 @@ class Trainer:
         self.model.train()
         self.optimisers.zero_grad()
         with count_pullbacks() as counter:
-            loss = self.task.loss(self.model)
+            try:
+                loss = self.task.loss(self.model)
+            except InputError as error:  # weights that a gradient has spoilt
+                raise self._diverged(str(error)) from None
             loss.backward()
             if self.settings.clip is not None:
                 torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)

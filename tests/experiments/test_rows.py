@@ -63,8 +63,9 @@ def test_an_unknown_setting_in_a_row_names_the_file_and_the_nearest(tmp_path):
         read_row(path, "nodes")
 
 
-def test_a_table_runs_keeps_each_run_and_does_not_run_it_again(tmp_path):
+def test_a_table_runs_keeps_each_run_and_does_not_run_it_again(tmp_path, monkeypatch):
     row = small_row()
+    monkeypatch.setattr("hgde.experiments.reproduce.RUNS_A_POOL", 1)
     told = []
     results = reproduce([row], tmp_path, workers=1, on_done=lambda job, outcome, n, total: told.append(job.run))
     assert sorted(told) == [0, 1]

@@ -18,6 +18,10 @@ from hgde.settings import Settings
 from hgde.training.checkpoint import write_atomically
 
 
+RUNS_A_POOL = 40
+"""Then new processes take over, so that memory does not grow. (A pool that replaces its own workers can hang.)"""
+
+
 @dataclass(frozen=True)
 class Job:
     """One run of one column of one row."""
@@ -120,19 +124,27 @@ def reproduce(
     finished run is on disk at once, so that a stopped table goes on where it was.
     """
     jobs = list(pending(rows, out, runs))
-    if jobs:
-        os.environ.setdefault("OMP_NUM_THREADS", "1")
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(max_workers=workers, mp_context=context, max_tasks_per_child=20) as pool:
-            futures: dict[Future[dict[str, Any]], Job] = {pool.submit(run_job, job, 1): job for job in jobs}
-            for count, future in enumerate(as_completed(futures), 1):
-                job, error = futures[future], future.exception()
-                if error is None:
-                    _keep(out, job, future.result())
-                if on_done is not None:
-                    on_done(job, error if error is not None else future.result(), count, len(jobs))
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    finished = 0
+    for first in range(0, len(jobs), RUNS_A_POOL):
+        for job, outcome in _run_side_by_side(jobs[first : first + RUNS_A_POOL], workers):
+            if not isinstance(outcome, BaseException):
+                _keep(out, job, outcome)
+            finished += 1
+            if on_done is not None:
+                on_done(job, outcome, finished, len(jobs))
     found = [load_result(result_path(out, Job(row, column, 0))) for row in rows for column in row.columns]
     return [result for result in found if result is not None]
+
+
+def _run_side_by_side(jobs: list[Job], workers: int) -> Iterator[tuple[Job, dict[str, Any] | BaseException]]:
+    """Each job with what came of it, in the order they finish."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(max_workers=min(workers, len(jobs)), mp_context=context) as pool:
+        futures: dict[Future[dict[str, Any]], Job] = {pool.submit(run_job, job, 1): job for job in jobs}
+        for future in as_completed(futures):
+            error = future.exception()
+            yield futures[future], error if error is not None else future.result()
 
 
 def _same_settings(result: ColumnResult, settings: Settings) -> bool:

@@ -17,7 +17,6 @@ from hgde.report.tables import markdown
 from hgde.settings import Settings
 from hgde.training.checkpoint import write_atomically
 
-
 RUNS_A_POOL = 40
 """Then new processes take over, so that memory does not grow. (A pool that replaces its own workers can hang.)"""
 

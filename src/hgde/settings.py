@@ -103,6 +103,7 @@ class Settings:
     # --- training
     epochs: int = setting(500, "Most epochs.", TRAINING)
     patience: int = setting(100, "Epochs without a better validation score before stopping.", TRAINING)
+    validate_every: int = setting(1, "Epochs between two looks at the validation score.", TRAINING)
     lr: float = setting(0.01, "Learning rate.", TRAINING)
     lr_curvature: float | None = setting(None, "Learning rate of the curvatures (default: the same).", TRAINING)
     weight_decay: float = setting(5e-3, "Weight decay of the feature matrix.", TRAINING)
@@ -132,7 +133,7 @@ class Settings:
 
     def _check_ranges(self) -> None:
         positive = ("width", "time", "step", "heads", "curvature", "epochs", "patience", "lr", "seeds", "fermi_t")
-        for name in (*positive, "encoder_layers", "checkpoint_every", "neighbours", "rtol", "atol"):
+        for name in (*positive, "encoder_layers", "validate_every", "checkpoint_every", "neighbours", "rtol", "atol"):
             if not getattr(self, name) > 0:
                 raise SettingsError(f"{name} must be greater than 0, got {getattr(self, name)}")
         if self.clip is not None and not self.clip > 0:

@@ -79,6 +79,16 @@ def test_a_stopped_run_resumes_to_the_very_same_result(settings, dataset, tmp_pa
     assert again.outcomes[0].test == whole.outcomes[0].test, "resuming a finished run changes nothing"
 
 
+def test_validating_less_often_trains_the_same(dataset):
+    often, seldom = (
+        train(NODES.replace(validate_every=every, epochs=9, patience=9), dataset=dataset).outcomes[0]
+        for every in (1, 4)
+    )
+    assert seldom.epochs == 9
+    assert seldom.history == [often.history[epoch - 1] for epoch in (4, 8, 9)]
+    assert seldom.best_epoch in (4, 8, 9)
+
+
 def test_averaging_scores_the_running_mean_of_the_weights(dataset, tmp_path):
     models, seen = [], []
 

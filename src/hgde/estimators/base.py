@@ -64,6 +64,7 @@ class HGDEEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         neighbours: int = _DEFAULT.neighbours,
         epochs: int = _DEFAULT.epochs,
         patience: int = _DEFAULT.patience,
+        validate_every: int = _DEFAULT.validate_every,
         lr: float = _DEFAULT.lr,
         lr_curvature: float | None = _DEFAULT.lr_curvature,
         weight_decay: float = _DEFAULT.weight_decay,
@@ -107,6 +108,7 @@ class HGDEEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         self.neighbours = neighbours
         self.epochs = epochs
         self.patience = patience
+        self.validate_every = validate_every
         self.lr = lr
         self.lr_curvature = lr_curvature
         self.weight_decay = weight_decay

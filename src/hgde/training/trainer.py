@@ -105,17 +105,22 @@ class Trainer:
         settings, progress = self.settings, self.progress
         started = time.perf_counter() - progress.seconds
         times: list[float] = []
-        saved = time.perf_counter()
+        saved, last_saved = time.perf_counter(), progress.epoch
         while progress.epoch < settings.epochs and progress.epoch - progress.best_epoch < settings.patience:
             began = time.perf_counter()
-            loss, pulled_back = self._train_epoch()
-            times.append(time.perf_counter() - began)
-            record = self._validate(loss, pulled_back)
+            count = min(settings.validate_every, settings.epochs - progress.epoch)
+            trained = [self._train_epoch() for _ in range(count)]
+            times.append((time.perf_counter() - began) / count)
+            progress.epoch += count
+            record = self._validate(trained[-1][0], sum(pulled_back for _, pulled_back in trained))
             progress.seconds = time.perf_counter() - started
-            is_due = progress.epoch % settings.checkpoint_every == 0 or time.perf_counter() - saved > MOST_SECONDS_LOST
+            is_due = (
+                progress.epoch - last_saved >= settings.checkpoint_every
+                or time.perf_counter() - saved > MOST_SECONDS_LOST
+            )
             if self.path is not None and is_due:
                 self._save()
-                saved = time.perf_counter()
+                saved, last_saved = time.perf_counter(), progress.epoch
             if on_epoch is not None:
                 on_epoch(record)
         self.model.load_state_dict(self.best)
@@ -159,7 +164,7 @@ class Trainer:
 
     def _diverged(self, what: str) -> TrainingError:
         return TrainingError(
-            f"{what} in epoch {self.progress.epoch + 1} (curvatures {self.model.curvatures()}). "
+            f"{what} after {self.progress.epoch} epochs (curvatures {self.model.curvatures()}). "
             "Try a smaller learning rate, dtype float64, or a fixed curvature"
         )
 
@@ -179,7 +184,6 @@ class Trainer:
             raise self._diverged("the model's output became infinite or undefined")
         scores = task.validation_scores(model, outputs)
         score, validation_loss = scores[task.metric], scores["loss"]
-        progress.epoch += 1
         progress.pulled_back += pulled_back
         progress.history.append({"loss": loss, "score": score, "validation_loss": validation_loss})
         is_best = (score, -validation_loss) > (progress.best_score, -progress.best_loss)

@@ -18,6 +18,7 @@ from hgde.experiments.rows import TABLES, Row, RowError, read_row, read_rows
 from hgde.experiments.search import STRATEGIES, propose_greedily, search
 from hgde.report.searches import write_search_report
 from hgde.report.tables import verdict
+from hgde.settings import SettingsError
 
 ROWS = read_rows()
 
@@ -128,6 +129,11 @@ def test_a_greedy_search_keeps_what_helped_and_ends():
         while len(tried) < 20:
             tried.append(proposals.send(score(tried[-1])))
     assert [tuple(t.values()) for t in tried] == [(1, "x"), (2, "x"), (3, "x"), (4, "x"), (3, "y")]
+
+
+def test_an_unknown_setting_in_the_space_names_the_nearest(tmp_path):
+    with pytest.raises(SettingsError, match="did you mean 'lr'"):
+        search(small_row(), "clean", tmp_path, space={"lrr": [0.1]})
 
 
 def test_a_record_of_another_search_is_not_continued(tmp_path):

@@ -38,13 +38,15 @@ def reproduce(
     from rich.console import Console
 
     from hgde.experiments.reproduce import write_report
-    from hgde.experiments.rows import read_rows
+    from hgde.experiments.rows import RowError, read_rows
     from hgde.report.tables import terminal
 
     rows = [row for row in read_rows(None if table == "all" else table) if only in row.key]
     if column:
         rows = [replace(row, columns={column: row.columns[column]}) for row in rows if column in row.columns]
     console = Console(highlight=False)
+    if not rows:
+        raise RowError(f"no row of {table} matches --only {only!r} and --column {column!r}")
     if quick:
         with tempfile.TemporaryDirectory() as folder:
             _tell_duration(console, rows, Path(folder), out, workers)
@@ -115,7 +117,7 @@ def search(
         str, typer.Option("--strategy", help="tpe (all settings at once) or greedy (one setting after the other).")
     ] = "greedy",
     trials: Annotated[
-        int | None, typer.Option("--trials", help="How many settings to try (greedy: default all; tpe: 30).")
+        int | None, typer.Option("--trials", help="Try at most so many settings (default: greedy all, tpe 30).")
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", help="Runs per trial.")] = 2,
     fix: Annotated[list[str] | None, typer.Option("--fix", help="Hold a setting: name=value (JSON).")] = None,
@@ -146,16 +148,20 @@ def search(
     if strategy not in STRATEGIES:
         raise RowError(f"unknown strategy {strategy!r}; there are {', '.join(STRATEGIES)}")
     console = Console(highlight=False)
-    fixed = {name: json.loads(value) for name, _, value in (item.partition("=") for item in fix or [])}
+    try:
+        fixed = {name: json.loads(value) for name, _, value in (item.partition("=") for item in fix or [])}
+        wanted = json.loads(space) if space else None
+    except json.JSONDecodeError as error:
+        raise RowError(f"--space and --fix take JSON, such as '{{\"lr\": [0.01]}}' and lr=0.01: {error}") from None
     best = run_search(
         found[0],
         column,
         out,
         strategy=strategy,
-        trials=30 if trials is None and strategy == "tpe" else trials,
+        trials=trials,
         seeds=seeds,
         fixed=fixed,
-        space=json.loads(space) if space else None,
+        space=wanted,
         on_trial=lambda n, s, v: console.print(f"trial {n}: validation {100 * v:.2f}  {s}", markup=False),
     )
     write_search_report(out)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hgde.experiments.rows import Row, RowError
-from hgde.settings import Settings, from_dict
+from hgde.settings import Settings, from_dict, reject_unknown
 from hgde.training.checkpoint import write_atomically
 from hgde.training.prepare import load_dataset, make_task
 from hgde.training.run import train, versions
@@ -47,8 +47,8 @@ def search(
     column: str,
     out: Path,
     *,
-    strategy: str = "tpe",
-    trials: int | None = 30,
+    strategy: str = "greedy",
+    trials: int | None = None,
     seeds: int = 2,
     fixed: dict[str, Any] | None = None,
     space: dict[str, list[Any]] | None = None,
@@ -71,6 +71,7 @@ def search(
         The settings of the best trial.
     """
     fixed = fixed or {}
+    reject_unknown({**fixed, **(space or {})}, "setting")
     start = row.settings_of(column, 0).to_dict() | fixed
     space = {name: _with(values, start[name]) for name, values in (space or SPACE).items() if name not in fixed}
     path = out / f"{row.table}-{row.key}--{column}.json"
@@ -98,6 +99,8 @@ def search(
     return dict(best["settings"])
 
 
+TPE_TRIALS = 30
+
 Proposals = Generator[dict[str, Any], float, None]
 
 
@@ -108,7 +111,7 @@ def propose_by_tpe(start: dict[str, Any], space: dict[str, list[Any]]) -> Propos
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=0))
     study.enqueue_trial({name: values.index(start[name]) for name, values in space.items()})
-    while True:
+    for _ in range(TPE_TRIALS):
         trial = study.ask()
         score = yield {name: values[trial.suggest_int(name, 0, len(values) - 1)] for name, values in space.items()}
         study.tell(trial, score)

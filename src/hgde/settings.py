@@ -114,6 +114,21 @@ class Settings:
         "Share a running average of the weights keeps each epoch; scores are those of the average (0: off).",
         TRAINING,
     )
+    consistency: float = setting(
+        0.0,
+        "Nodes: weight of the agreement of two passes with dropout of their own, over labelled and unlabelled nodes "
+        "(0: off, one pass).",
+        TRAINING,
+    )
+    consistency_temperature: float = setting(
+        0.5, "Nodes: below 1, the passes are drawn to a sharper version of their mean.", TRAINING
+    )
+    hidden_edges: float = setting(
+        0.0,
+        "Links: share of the training edges that is hidden from the flow each epoch and alone learned from (0: learn from "
+        "all, diffuse along all).",
+        TRAINING,
+    )
     metric: str = setting(
         "auto", "Score to select by and report.", TRAINING, ("auto", "accuracy", "f1", "roc_auc", "average_precision")
     )
@@ -133,15 +148,15 @@ class Settings:
 
     def _check_ranges(self) -> None:
         positive = ("width", "time", "step", "heads", "curvature", "epochs", "patience", "lr", "seeds", "fermi_t")
-        for name in (*positive, "encoder_layers", "validate_every", "checkpoint_every", "neighbours", "rtol", "atol"):
+        for name in (*positive, "encoder_layers", "validate_every", "checkpoint_every", "neighbours", "rtol", "atol", "consistency_temperature"):
             if not getattr(self, name) > 0:
                 raise SettingsError(f"{name} must be greater than 0, got {getattr(self, name)}")
         if self.clip is not None and not self.clip > 0:
             raise SettingsError(f"clip must be greater than 0, got {self.clip}")
-        for name in ("weight_decay", "weight_decay_rest"):
+        for name in ("weight_decay", "weight_decay_rest", "consistency"):
             if getattr(self, name) < 0:
                 raise SettingsError(f"{name} must not be negative, got {getattr(self, name)}")
-        for name in ("dropout", "state_dropout", "hidden_dropout", "averaging"):
+        for name in ("dropout", "state_dropout", "hidden_dropout", "averaging", "hidden_edges"):
             if not 0 <= getattr(self, name) < 1:
                 raise SettingsError(f"{name} must be in [0, 1), got {getattr(self, name)}")
         for name in ("beta", "ricci_alpha"):

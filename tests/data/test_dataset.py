@@ -92,6 +92,19 @@ def test_columns_can_be_left_out():
         hgcn_features(small(), "edges")
 
 
+def test_added_columns_are_numbered_after_the_stored_ones():
+    features, labels = torch.rand(2, 5), torch.tensor([0, 1])
+    dataset = small("airport", features=features, graph=Graph.from_edges([(0, 1)]), labels=labels)
+    whole = hgcn_features(dataset, "links", recipe="unscaled").features
+    degrees = tuple(range(5, 11))
+    assert hgcn_features(dataset, "links", recipe="unscaled", drop_columns=degrees).features.equal(
+        torch.cat([features, whole[:, 11:]], dim=1)
+    )
+    assert hgcn_features(dataset, "nodes", recipe="unscaled", drop_columns=degrees).features.equal(
+        torch.cat([features[:, :4], whole[:, 11:]], dim=1)
+    )
+
+
 def test_airport_real_inputs(data_file):
     dataset = load("airport", data_file("airport").parent)
     split = link_split(dataset.graph, 1234, "clean")

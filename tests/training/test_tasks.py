@@ -9,11 +9,12 @@ import torch
 from hgde.data.disease import simulate_disease
 from hgde.graph import Graph, GraphError
 from hgde.graph.split import NodeSplit, link_split
+from hgde.models import HGDE
 from hgde.settings import Settings
 from hgde.training.inputs import InputScaling
 from hgde.training.metrics import accuracy, f1
 from hgde.training.prepare import make_task
-from hgde.training.tasks import LinkTask, NodeTask, TaskError
+from hgde.training.tasks import LinkTask, NodeTask, TaskError, disagreement
 
 
 @pytest.fixture(scope="module")
@@ -131,3 +132,50 @@ def test_metrics_by_hand():
     labels = torch.tensor([0, 1, 0, 1])
     assert accuracy(scores, labels) == 0.5
     assert f1(scores, labels) == pytest.approx(0.5)
+
+
+def test_passes_that_agree_and_are_sure_do_not_disagree():
+    sure = torch.tensor([[30.0, 0.0], [0.0, 30.0]])
+    assert float(disagreement(torch.stack([sure, sure]), 0.5)) < 1e-6
+    # Two opposite passes meet half way, at a distance of sqrt(1/2) from each.
+    assert float(disagreement(torch.stack([sure, -sure]), 0.5)) == pytest.approx(0.5, abs=1e-6)
+
+
+def test_a_low_temperature_asks_for_decided_nodes():
+    undecided = torch.tensor([[[0.4, 0.0]], [[0.4, 0.0]]], requires_grad=True)
+    assert float(disagreement(undecided.detach(), 1.0)) == pytest.approx(0.0, abs=1e-12)
+    disagreement(undecided, 0.5).backward()
+    assert bool((undecided.grad[..., 0] < 0).all())
+    assert bool((undecided.grad[..., 1] > 0).all())
+
+
+def test_consistency_needs_no_label_of_the_unlabelled(dataset):
+    settings = Settings(consistency=1.0, dropout=0.5, hidden_dropout=0.5, width=4, time=1.0)
+    unlabelled = dataset.labels.clone()
+    unlabelled[80:] = 1 - unlabelled[80:]
+    losses = []
+    for labels in (dataset.labels, unlabelled):
+        task = NodeTask(replace(dataset, labels=labels), GOOD, consistency=1.0)
+        torch.manual_seed(0)
+        model = HGDE.from_settings(settings, dataset.num_features, 2)
+        losses.append(float(task.loss(model)))
+    assert losses[0] == losses[1]
+    torch.manual_seed(0)
+    model = HGDE.from_settings(settings, dataset.num_features, 2)
+    assert losses[0] != float(NodeTask(dataset, GOOD).loss(model))
+
+
+@pytest.mark.parametrize("self_loops", [False, True])
+def test_hidden_edges_are_learned_from_and_not_diffused_along(self_loops, dataset):
+    settings = Settings(task="links", hidden_edges=0.3, self_loops=self_loops)
+    task = make_task(dataset, settings)
+    positives, graph = task._hide()
+    count = task.train_pos.shape[1]
+    assert positives.shape[1] == round(0.3 * count)
+    loops = dataset.graph.num_nodes if self_loops else 0
+    assert graph.num_edges == 2 * (count - positives.shape[1]) + loops
+    assert task.graph.num_edges == 2 * count + loops
+    present = {(int(a), int(b)) for a, b in graph.edge_index.T}
+    assert not any((int(a), int(b)) in present or (int(b), int(a)) in present for a, b in positives.T)
+    again, _ = task._hide()
+    assert not again.equal(positives)

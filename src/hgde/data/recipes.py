@@ -35,7 +35,8 @@ def hgcn_features(
         task: ``nodes`` or ``links``.
         graph: where degrees are taken: pass the training graph of a link split. Default: the data set's graph.
         recipe: ``published``, ``clean`` or ``unscaled``.
-        drop_columns: columns left out first, e.g. ``(10,)`` for the column of Disease-LP that gives links away.
+        drop_columns: columns left out, e.g. ``(10,)`` for the column of Disease-LP that gives links away. Numbers go on
+            from the stored columns to the added ones: Airport's degrees are 5 to 10, its constant 11.
     """
     if task not in ("nodes", "links"):
         raise DataError(f"task must be 'nodes' or 'links', got {task!r}")
@@ -53,7 +54,9 @@ def hgcn_features(
     if airport:
         degree = (graph or dataset.graph).degree.clamp_max(_LARGEST_DEGREE).to(features.device)
         one_hot = torch.nn.functional.one_hot(degree, _LARGEST_DEGREE + 1).to(features.dtype)
-        features = torch.cat([features, one_hot, torch.ones_like(features[:, :1])], dim=1)
+        added = torch.cat([one_hot, torch.ones_like(features[:, :1])], dim=1)
+        kept = [place for place in range(added.shape[1]) if raw.shape[1] + place not in dropped]
+        features = torch.cat([features, added[:, kept]], dim=1)
     names = None if dataset.feature_names is None else [dataset.feature_names[column] for column in columns]
     meta = {**dataset.meta, "recipe": f"hgcn-{recipe}-{task}", "dropped_columns": sorted(dropped)}
     return replace(dataset, features=features, feature_names=None if airport else names, meta=meta)

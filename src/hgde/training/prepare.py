@@ -28,11 +28,19 @@ def make_task(dataset: Dataset, settings: Settings) -> Task:
     """Split by the protocol of the settings; refuses, with words, data that cannot be trained on."""
     if settings.task == "links":
         links = link_split(dataset.graph, seed=settings.split, protocol=settings.protocol)
-        task: Task = LinkTask(with_inputs(dataset, settings, links.graph), links, settings.metric)
+        inputs = with_inputs(dataset, settings, links.graph)
+        task: Task = LinkTask(inputs, links, settings.metric, hidden_edges=settings.hidden_edges)
     else:
         nodes = choose_node_split(dataset, settings)
         inputs = with_inputs(dataset, settings, dataset.graph)
-        task = NodeTask(inputs, nodes, settings.metric, allow_overlap=settings.protocol == "published")
+        task = NodeTask(
+            inputs,
+            nodes,
+            settings.metric,
+            allow_overlap=settings.protocol == "published",
+            consistency=settings.consistency,
+            temperature=settings.consistency_temperature,
+        )
     if settings.self_loops:
         task.graph = task.graph.with_self_loops()
     return task

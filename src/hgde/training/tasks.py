@@ -88,11 +88,21 @@ class _Held:
 class NodeTask(_Held):
     """Classify nodes; cross entropy on the training nodes.
 
-    ``allow_overlap`` admits the literature's faulty splits, whose parts share nodes.
+    Args:
+        allow_overlap: admits the literature's faulty splits, whose parts share nodes.
+        consistency: weight of :func:`disagreement` between two passes, each with dropout of its own; 0 for one pass.
+        temperature: of the mean that the passes are drawn to.
     """
 
     def __init__(
-        self, dataset: Dataset, split: NodeSplit, metric: str = "auto", *, allow_overlap: bool = False
+        self,
+        dataset: Dataset,
+        split: NodeSplit,
+        metric: str = "auto",
+        *,
+        allow_overlap: bool = False,
+        consistency: float = 0.0,
+        temperature: float = 0.5,
     ) -> None:
         labels = dataset.labels
         check_features(dataset.features, dataset.graph.num_nodes)
@@ -126,10 +136,15 @@ class NodeTask(_Held):
         self._test_labels = labels[split.test]
         if bool((self.train_labels == self.train_labels[0]).all()):
             raise TaskError("the training part holds one class only; a classifier needs two")
+        self.consistency, self.temperature = consistency, temperature
 
     def loss(self, model: NodeModel) -> Tensor:
-        logits = model(self.features, self.graph, self.train)
-        return nn.functional.cross_entropy(logits, self.train_labels)
+        if self.consistency == 0:
+            return nn.functional.cross_entropy(model(self.features, self.graph, self.train), self.train_labels)
+        passes = torch.stack([model(self.features, self.graph) for _ in range(2)])
+        labelled = passes.index_select(1, self.train).flatten(0, 1)
+        supervised = nn.functional.cross_entropy(labelled, self.train_labels.repeat(2))
+        return supervised + self.consistency * disagreement(passes, self.temperature)
 
     def outputs(self, model: NodeModel) -> Tensor:
         return model(self.features, self.graph)
@@ -148,11 +163,18 @@ class NodeTask(_Held):
 
 
 class LinkTask(_Held):
-    """Predict links; cross entropy on the training edges against as many fresh non-edges each epoch."""
+    """Predict links; cross entropy on the training edges against as many fresh non-edges each epoch.
+
+    An edge that points are moved along is easy to tell: its ends have come nearer to each other. Held-out edges have not.
+    With ``hidden_edges``, a fresh share of the training edges is taken out of the graph each epoch, and the loss is that
+    of these edges only, so that training asks for what the test will ask for.
+    """
 
     num_classes: int | None = None
 
-    def __init__(self, dataset: Dataset, split: LinkSplit, metric: str = "auto") -> None:
+    def __init__(
+        self, dataset: Dataset, split: LinkSplit, metric: str = "auto", *, hidden_edges: float = 0.0
+    ) -> None:
         check_features(dataset.features, dataset.graph.num_nodes)
         if split.train_pos.shape[1] == 0 or split.val_pos.shape[1] == 0:
             raise TaskError("the graph has too few edges to hold some out for validation")
@@ -160,6 +182,7 @@ class LinkTask(_Held):
         self.metric = "roc_auc" if metric == "auto" else metric
         self.split_hash = split.hash
         self.split = split
+        self.hidden_edges = hidden_edges
         self.train_pos = split.train_pos
         self.val_pairs, self.val_labels = _labelled(split.val_pos, split.val_neg)
         self._test_pairs, self._test_labels = _labelled(split.test_pos, split.test_neg)
@@ -169,13 +192,24 @@ class LinkTask(_Held):
         self.split = self.split.to(device)
 
     def loss(self, model: NodeModel) -> Tensor:
-        negatives = self.split.sample_training_negatives(self.train_pos.shape[1])
-        z = self.outputs(model)
         assert isinstance(model, HGDE)
-        scores = model.score_pairs(z, torch.cat([self.train_pos, negatives], dim=1))
+        positives, graph = self.train_pos, self.graph
+        if self.hidden_edges > 0:
+            positives, graph = self._hide()
+        negatives = self.split.sample_training_negatives(positives.shape[1])
+        z = model.embed(self.features, graph)
+        scores = model.score_pairs(z, torch.cat([positives, negatives], dim=1))
         labels = torch.zeros_like(scores)
-        labels[: self.train_pos.shape[1]] = 1
+        labels[: positives.shape[1]] = 1
         return 2 * nn.functional.binary_cross_entropy_with_logits(scores, labels)
+
+    def _hide(self) -> tuple[Tensor, Graph]:
+        """A fresh share of the training edges, and the graph without them."""
+        order = torch.randperm(self.train_pos.shape[1], device=self.train_pos.device)
+        count = min(max(1, round(self.hidden_edges * len(order))), len(order))
+        graph = Graph.from_edges(self.train_pos[:, order[count:]], self.graph.num_nodes)
+        has_self_loops = self.graph.num_edges > self.split.graph.num_edges
+        return self.train_pos[:, order[:count]], graph.with_self_loops() if has_self_loops else graph
 
     def outputs(self, model: NodeModel) -> Tensor:
         assert isinstance(model, HGDE)
@@ -194,6 +228,16 @@ class LinkTask(_Held):
             return dict.fromkeys(names, math.nan)
         scores = model.score_pairs(outputs, self._test_pairs)
         return {name: METRICS[name](scores, self._test_labels) for name in names}
+
+
+def disagreement(logits: Tensor, temperature: float) -> Tensor:
+    """Mean squared distance of the passes' class probabilities ``[passes, N, classes]`` from their sharpened mean.
+
+    No label enters. The mean is a target: no gradient flows through it, so that the passes come to it and not it to them.
+    """
+    probabilities = logits.softmax(-1)
+    target = (probabilities.detach().mean(0).log() / temperature).softmax(-1)
+    return (probabilities - target).square().sum(-1).mean()
 
 
 def _labelled(positive: Tensor, negative: Tensor) -> tuple[Tensor, Tensor]:

@@ -125,8 +125,8 @@ class Settings:
     )
     hidden_edges: float = setting(
         0.0,
-        "Links: share of the training edges that is hidden from the flow each epoch and alone learned from (0: learn from "
-        "all, diffuse along all).",
+        "Links: share of the training edges that is hidden from the flow each epoch and alone learned from (0: learn "
+        "from all, diffuse along all).",
         TRAINING,
     )
     metric: str = setting(
@@ -148,7 +148,16 @@ class Settings:
 
     def _check_ranges(self) -> None:
         positive = ("width", "time", "step", "heads", "curvature", "epochs", "patience", "lr", "seeds", "fermi_t")
-        for name in (*positive, "encoder_layers", "validate_every", "checkpoint_every", "neighbours", "rtol", "atol", "consistency_temperature"):
+        for name in (
+            *positive,
+            "encoder_layers",
+            "validate_every",
+            "checkpoint_every",
+            "neighbours",
+            "rtol",
+            "atol",
+            "consistency_temperature",
+        ):
             if not getattr(self, name) > 0:
                 raise SettingsError(f"{name} must be greater than 0, got {getattr(self, name)}")
         if self.clip is not None and not self.clip > 0:

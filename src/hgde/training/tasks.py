@@ -165,16 +165,14 @@ class NodeTask(_Held):
 class LinkTask(_Held):
     """Predict links; cross entropy on the training edges against as many fresh non-edges each epoch.
 
-    An edge that points are moved along is easy to tell: its ends have come nearer to each other. Held-out edges have not.
-    With ``hidden_edges``, a fresh share of the training edges is taken out of the graph each epoch, and the loss is that
-    of these edges only, so that training asks for what the test will ask for.
+    An edge that points are moved along is easy to tell: its ends have come nearer to each other. Those of held-out
+    edges have not. With ``hidden_edges``, a fresh share of the training edges is taken out of the graph each epoch, and
+    the loss is that of these edges only, so that training asks for what the test will ask for.
     """
 
     num_classes: int | None = None
 
-    def __init__(
-        self, dataset: Dataset, split: LinkSplit, metric: str = "auto", *, hidden_edges: float = 0.0
-    ) -> None:
+    def __init__(self, dataset: Dataset, split: LinkSplit, metric: str = "auto", *, hidden_edges: float = 0.0) -> None:
         check_features(dataset.features, dataset.graph.num_nodes)
         if split.train_pos.shape[1] == 0 or split.val_pos.shape[1] == 0:
             raise TaskError("the graph has too few edges to hold some out for validation")
@@ -233,7 +231,7 @@ class LinkTask(_Held):
 def disagreement(logits: Tensor, temperature: float) -> Tensor:
     """Mean squared distance of the passes' class probabilities ``[passes, N, classes]`` from their sharpened mean.
 
-    No label enters. The mean is a target: no gradient flows through it, so that the passes come to it and not it to them.
+    No label enters. No gradient flows through the mean: the passes come to it, not it to them.
     """
     probabilities = logits.softmax(-1)
     target = (probabilities.detach().mean(0).log() / temperature).softmax(-1)

@@ -71,6 +71,9 @@ class HGDEEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         weight_decay_rest: float = _DEFAULT.weight_decay_rest,
         clip: float | None = _DEFAULT.clip,
         averaging: float = _DEFAULT.averaging,
+        consistency: float = _DEFAULT.consistency,
+        consistency_temperature: float = _DEFAULT.consistency_temperature,
+        hidden_edges: float = _DEFAULT.hidden_edges,
         metric: str = _DEFAULT.metric,
         dtype: str = _DEFAULT.dtype,
         device: str = _DEFAULT.device,
@@ -115,6 +118,9 @@ class HGDEEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         self.weight_decay_rest = weight_decay_rest
         self.clip = clip
         self.averaging = averaging
+        self.consistency = consistency
+        self.consistency_temperature = consistency_temperature
+        self.hidden_edges = hidden_edges
         self.metric = metric
         self.dtype = dtype
         self.device = device

@@ -15,7 +15,7 @@ from hgde.data import Dataset
 from hgde.estimators.base import Array, HGDEEstimator
 from hgde.estimators.inputs import unpack
 from hgde.graph.split import NodeSplit
-from hgde.training.tasks import NodeTask
+from hgde.training.prepare import node_task
 
 
 class HGDEClassifier(ClassifierMixin, HGDEEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -56,7 +56,7 @@ class HGDEClassifier(ClassifierMixin, HGDEEstimator):  # type: ignore[misc]  # s
         train, val = self._split(codes, given.validation, settings.seed)
         split = NodeSplit(train, val, torch.empty(0, dtype=torch.int64), "estimator")
         dataset = Dataset("X", passing, features, torch.from_numpy(codes), class_names=[str(k) for k in self.classes_])
-        self._train(NodeTask(dataset, split, settings.metric, allow_overlap=True), settings)
+        self._train(node_task(dataset, split, settings, allow_overlap=True), settings)
         return self
 
     def _encode(self, y: Any, num_nodes: int) -> Array:

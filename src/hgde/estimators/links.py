@@ -14,7 +14,7 @@ from hgde.estimators.base import Array, HGDEEstimator
 from hgde.estimators.inputs import unpack
 from hgde.graph import GraphError
 from hgde.graph.split import link_split
-from hgde.training.tasks import LinkTask
+from hgde.training.prepare import link_task
 
 
 class _FromEdges(HGDEEstimator):
@@ -34,7 +34,7 @@ class _FromEdges(HGDEEstimator):
             )
         share = max(self.validation_fraction, 1.000001 / num_edges)
         split = link_split(self.graph_, settings.seed, "clean", val_share=share, test_share=0.0)
-        task = LinkTask(Dataset("X", self.graph_, features), split, settings.metric)
+        task = link_task(Dataset("X", self.graph_, features), split, settings)
         task.graph = self._passing(task.graph, settings)
         self._train(task, settings)
         return self

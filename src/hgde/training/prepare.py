@@ -9,7 +9,7 @@ import torch
 from hgde.data import Dataset, load, read_graph
 from hgde.data.recipes import hgcn_features
 from hgde.graph import Graph, SparseFeatures
-from hgde.graph.split import NodeSplit, link_split, node_split
+from hgde.graph.split import LinkSplit, NodeSplit, link_split, node_split
 from hgde.settings import Settings, SettingsError
 from hgde.training.inputs import InputScaling
 from hgde.training.tasks import LinkTask, NodeTask, Task
@@ -26,24 +26,32 @@ def load_dataset(settings: Settings) -> Dataset:
 
 def make_task(dataset: Dataset, settings: Settings) -> Task:
     """Split by the protocol of the settings; refuses, with words, data that cannot be trained on."""
+    task: Task
     if settings.task == "links":
         links = link_split(dataset.graph, seed=settings.split, protocol=settings.protocol)
-        inputs = with_inputs(dataset, settings, links.graph)
-        task: Task = LinkTask(inputs, links, settings.metric, hidden_edges=settings.hidden_edges)
+        task = link_task(with_inputs(dataset, settings, links.graph), links, settings)
     else:
-        nodes = choose_node_split(dataset, settings)
         inputs = with_inputs(dataset, settings, dataset.graph)
-        task = NodeTask(
-            inputs,
-            nodes,
-            settings.metric,
-            allow_overlap=settings.protocol == "published",
-            consistency=settings.consistency,
-            temperature=settings.consistency_temperature,
-        )
+        nodes = choose_node_split(dataset, settings)
+        task = node_task(inputs, nodes, settings, allow_overlap=settings.protocol == "published")
     if settings.self_loops:
         task.graph = task.graph.with_self_loops()
     return task
+
+
+def node_task(dataset: Dataset, split: NodeSplit, settings: Settings, *, allow_overlap: bool) -> NodeTask:
+    return NodeTask(
+        dataset,
+        split,
+        settings.metric,
+        allow_overlap=allow_overlap,
+        consistency=settings.consistency,
+        temperature=settings.consistency_temperature,
+    )
+
+
+def link_task(dataset: Dataset, split: LinkSplit, settings: Settings) -> LinkTask:
+    return LinkTask(dataset, split, settings.metric, hidden_edges=settings.hidden_edges)
 
 
 def choose_node_split(dataset: Dataset, settings: Settings) -> NodeSplit:

@@ -15,7 +15,7 @@ def graph_of(source: nx.Graph) -> Graph:
 
 
 def by_transport(source: nx.Graph, alpha: float) -> dict[tuple[int, int], float]:
-    ot = pytest.importorskip("ot")
+    ot = pytest.importorskip("ot", reason="POT is the independent implementation it is compared with")
     distance = dict(nx.all_pairs_shortest_path_length(source))
     result = {}
     for u, v in source.edges:
@@ -82,7 +82,7 @@ def test_hub_with_more_neighbours_than_a_word_has_bits():
 
 def by_transport_of_one(source: nx.Graph) -> float:
     only = nx.Graph(source)
-    ot = pytest.importorskip("ot")
+    ot = pytest.importorskip("ot", reason="POT is the independent implementation it is compared with")
     distance = {n: nx.single_source_shortest_path_length(only, n) for n in [0, *only[0]]}
     at_u, at_v = [0, *only[0]], [1, *only[1]]
     m_u, m_v = (np.array([0.5] + [0.5 / (len(a) - 1)] * (len(a) - 1)) for a in (at_u, at_v))

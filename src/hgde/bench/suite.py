@@ -182,7 +182,7 @@ def ricci(quick: bool) -> Iterator[Row]:
         data = problems.citations(name)
         what = f"Ollivier-Ricci curvature on {name}: GraphRicciCurvature / ours"
         ollivier_ricci(data.graph, cache=False, progress=False)
-        taken = medians({"ours": lambda g=data.graph: ollivier_ricci(g, cache=False, progress=False)}, 1)["ours"]  # type: ignore[misc]
+        taken = medians({"ours": lambda g=data.graph: ollivier_ricci(g, cache=False, progress=False)}, 1)["ours"]  # type: ignore[misc]  # a lambda's default
         if quick:
             yield Row(
                 f"ricci-{name}",

@@ -204,7 +204,7 @@ class LinkTask(_Held):
     def _hide(self) -> tuple[Tensor, Graph]:
         """A fresh share of the training edges, and the graph without them."""
         order = torch.randperm(self.train_pos.shape[1], device=self.train_pos.device)
-        count = min(max(1, round(self.hidden_edges * len(order))), len(order))
+        count = max(1, round(self.hidden_edges * len(order)))
         graph = Graph.from_edges(self.train_pos[:, order[count:]], self.graph.num_nodes)
         has_self_loops = self.graph.num_edges > self.split.graph.num_edges
         return self.train_pos[:, order[:count]], graph.with_self_loops() if has_self_loops else graph

@@ -143,6 +143,13 @@ def test_a_record_of_another_search_is_not_continued(tmp_path):
         search(small_row(), "clean", tmp_path, space={"width": [5]}, **how)
 
 
+def test_a_record_of_another_objective_is_not_continued(tmp_path):
+    how = {"seeds": 1, "space": {"lr": [0.02]}, "trials": 1}
+    search(small_row(), "clean", tmp_path, **how)
+    with pytest.raises(RowError, match="another search"):
+        search(small_row(), "clean", tmp_path, objective="cross-fitted", **how)
+
+
 def test_the_report_of_a_search_names_every_change(tmp_path):
     search(small_row(), "clean", tmp_path, strategy="greedy", seeds=1, space={"lr": [0.02], "eta": [[1.0, 0.5, 0.0]]})
     write_search_report(tmp_path)

@@ -116,6 +116,14 @@ def search(
     strategy: Annotated[
         str, typer.Option("--strategy", help="tpe (all settings at once) or greedy (one setting after the other).")
     ] = "greedy",
+    objective: Annotated[
+        str,
+        typer.Option(
+            "--objective",
+            help="best-epoch (the validation score of the epoch that is kept) or cross-fitted (the epoch is chosen on "
+            "half of the validation part and scored on the other half; better where that part is small).",
+        ),
+    ] = "best-epoch",
     trials: Annotated[
         int | None, typer.Option("--trials", help="Try at most so many settings (default: greedy all, tpe 30).")
     ] = None,
@@ -134,6 +142,7 @@ def search(
 
     from rich.console import Console
 
+    from hgde.experiments.objectives import OBJECTIVES
     from hgde.experiments.rows import RowError, read_rows
     from hgde.experiments.search import STRATEGIES
     from hgde.experiments.search import search as run_search
@@ -147,6 +156,8 @@ def search(
         raise RowError(f"{row} has the columns {', '.join(found[0].columns)}, not {column!r}")
     if strategy not in STRATEGIES:
         raise RowError(f"unknown strategy {strategy!r}; there are {', '.join(STRATEGIES)}")
+    if objective not in OBJECTIVES:
+        raise RowError(f"unknown objective {objective!r}; there are {', '.join(OBJECTIVES)}")
     console = Console(highlight=False)
     try:
         fixed = {name: json.loads(value) for name, _, value in (item.partition("=") for item in fix or [])}
@@ -158,6 +169,7 @@ def search(
         column,
         out,
         strategy=strategy,
+        objective=objective,
         trials=trials,
         seeds=seeds,
         fixed=fixed,

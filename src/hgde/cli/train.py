@@ -77,7 +77,7 @@ def evaluate(run: Run, seed: Seed = None) -> None:
     with torch.no_grad():
         outputs = task.outputs(trained.model)
         parts = {
-            "validation": task.validation_scores(trained.model, outputs),
+            "validation": task.judge(task.validation_predictions(trained.model, outputs), task.val_labels),
             "test": task.test_scores(trained.model, outputs),
         }
     table = Table("part", "score", "value", title=f"{trained.meta['data']}, split {task.split_hash[:12]}")

@@ -1,7 +1,7 @@
 """Search for settings on validation scores alone, recorded so that anyone can repeat it.
 
-The test score of a trial is never read: the objective is the mean validation score over a few seeds, and the record
-holds nothing else.
+The test score of a trial is never read: its score is a mean over a few seeds of what an objective makes of the
+validation part (:mod:`hgde.experiments.objectives`), and the record holds nothing else.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
+from hgde.experiments.objectives import OBJECTIVES, Trajectory
 from hgde.experiments.rows import Row, RowError
 from hgde.settings import Settings, from_dict, reject_unknown
 from hgde.training.checkpoint import write_atomically
@@ -48,6 +49,7 @@ def search(
     out: Path,
     *,
     strategy: str = "greedy",
+    objective: str = "best-epoch",
     trials: int | None = None,
     seeds: int = 2,
     fixed: dict[str, Any] | None = None,
@@ -61,6 +63,7 @@ def search(
         row, column: what to start from, and whose data and split are used.
         out: folder for the record, ``<row>--<column>.json``; a record there is continued.
         strategy: a name of :data:`STRATEGIES`.
+        objective: a name of :data:`OBJECTIVES`, how a run is scored on its validation part.
         trials: how many settings to try in all, ``None`` for as many as the strategy proposes.
         seeds: runs per trial (the row's own seeds, or its first splits).
         fixed: settings held at a value during the search (such as a fast solver).
@@ -75,17 +78,17 @@ def search(
     start = row.settings_of(column, 0).to_dict() | fixed
     space = {name: _with(values, start[name]) for name, values in (space or SPACE).items() if name not in fixed}
     path = out / f"{row.table}-{row.key}--{column}.json"
-    record = _load(path) or _new_record(row, column, space, seeds, strategy, fixed, margin)
+    record = _load(path) or _new_record(row, column, space, seeds, strategy, objective, fixed, margin)
     proposals = STRATEGIES[strategy]({name: start[name] for name in space}, space)
     tried = next(proposals)
     best: dict[str, Any] = {"score": -math.inf, "scores": []}
     number = 0
     while trials is None or number < trials:
         if number == len(record["trials"]):
-            entry = _run_trial(row, column, {**fixed, **tried}, seeds, best["scores"], margin)
+            entry = _run_trial(row, column, {**fixed, **tried}, seeds, objective, best["scores"], margin)
             record["trials"].append({"settings": tried, **entry})
             write_atomically(path, (json.dumps(record, indent=1) + "\n").encode())
-        if record["trials"][number]["settings"] != tried:
+        if record["trials"][number]["settings"] != tried or record["objective"] != objective:
             raise RowError(f"{path} holds another search; move it away or search into another folder (--out)")
         trial = record["trials"][number]
         best = max(best, trial, key=lambda entry: float(entry["score"]))
@@ -136,12 +139,12 @@ STRATEGIES: dict[str, Callable[[dict[str, Any], dict[str, list[Any]]], Proposals
 
 
 def _run_trial(
-    row: Row, column: str, settings: dict[str, Any], seeds: int, best: list[float], margin: float
+    row: Row, column: str, settings: dict[str, Any], seeds: int, objective: str, best: list[float], margin: float
 ) -> dict[str, Any]:
     began = time.perf_counter()
     scores: list[float] = []
     for run in range(seeds):
-        scores.append(_validation_score(row, column, run, settings))
+        scores.append(_validation_score(row, column, run, settings, objective))
         if statistics.fmean(scores) < statistics.fmean(best[: run + 1] or [-math.inf]) - margin:
             break
     # A trial given up is scored as if its other runs were as far behind, so that it never passes for the best.
@@ -151,15 +154,16 @@ def _run_trial(
     return {"score": score, "scores": scores, "seconds": time.perf_counter() - began}
 
 
-def _validation_score(row: Row, column: str, run: int, changes: dict[str, Any]) -> float:
+def _validation_score(row: Row, column: str, run: int, changes: dict[str, Any], objective: str) -> float:
     settings: Settings = from_dict({**row.settings_of(column, run).to_dict(), **changes})
     dataset = load_dataset(settings)
     task = make_task(dataset, settings)
+    trajectory = Trajectory()
     try:
-        outcome = train(settings, dataset=dataset, task=task).outcomes[0]
+        train(settings, dataset=dataset, task=task, reporter=trajectory)
     except RuntimeError:  # a trial whose loss became NaN is a bad trial, not the end of the search
         return 0.0
-    return outcome.validation[task.metric]
+    return OBJECTIVES[objective](task, trajectory.predictions, task.val_labels)
 
 
 def _new_record(
@@ -168,13 +172,14 @@ def _new_record(
     space: dict[str, Any],
     seeds: int,
     strategy: str,
+    objective: str,
     fixed: dict[str, Any],
     margin: float,
 ) -> dict[str, Any]:
     return {
         "row": f"{row.table}/{row.key}",
         "column": column,
-        "objective": "mean validation score; test scores are not read",
+        "objective": objective,
         "strategy": strategy,
         "seeds": seeds,
         "margin": margin,

@@ -22,7 +22,7 @@ def _section(record: dict[str, Any]) -> str:
     lines = [
         f"## {record['row']}, {record['column']}",
         "",
-        f"{len(trials)} trials ({record['strategy']}), {runs}, {minutes:.0f} minutes. "
+        f"{len(trials)} trials ({record['strategy']}, {record['objective']}), {runs}, {minutes:.0f} minutes. "
         f"Best: {_percent(best['scores'])}. Started from {_told(trials[0]['settings'])}"
         + (f"; held: {_told(record['fixed'])}." if record["fixed"] else "."),
         "",
@@ -60,6 +60,8 @@ def _percent(scores: list[float]) -> str:
 _HEAD = """# Searches
 
 Validation scores in %; no test score was read. `hgde search` wrote the records and this page; a record holds everything
-needed to repeat it. A greedy search changes one setting at a time and keeps what is better; a trial that is clearly
-behind after its first run is not run again. Differences of a point or less are within the spread over seeds.
+needed to repeat it. The score is that of the best epoch or, where it says *cross-fitted*, that of epochs chosen on one
+half of the validation part and scored on the other. A greedy search changes one setting at a time and keeps what is
+better; a trial that is clearly behind after its first run is not run again. Differences of a point or less are within
+the spread over seeds.
 """

@@ -33,6 +33,7 @@ class Task(Protocol):
     num_classes: int | None
     metric: str
     split_hash: str
+    val_labels: Tensor
 
     def loss(self, model: NodeModel) -> Tensor:
         """Training loss, with gradient."""
@@ -40,8 +41,11 @@ class Task(Protocol):
     def outputs(self, model: NodeModel) -> Tensor:
         """What the model says of every node: logits, or points for links. No gradient is kept by the caller."""
 
-    def validation_scores(self, model: NodeModel, outputs: Tensor) -> Scores:
-        """``{metric: ..., "loss": ...}`` on the validation part."""
+    def validation_predictions(self, model: NodeModel, outputs: Tensor) -> Tensor:
+        """What the model says of the validation part, whose truth is ``val_labels``."""
+
+    def judge(self, predictions: Tensor, labels: Tensor) -> Scores:
+        """``{metric: ..., "loss": ...}`` of predictions."""
 
     def test_scores(self, model: NodeModel, outputs: Tensor) -> Scores:
         """Every metric of the task on the test part; read once, at the epoch that validation chose."""
@@ -149,10 +153,12 @@ class NodeTask(_Held):
     def outputs(self, model: NodeModel) -> Tensor:
         return model(self.features, self.graph)
 
-    def validation_scores(self, model: NodeModel, outputs: Tensor) -> Scores:
-        chosen = outputs.index_select(0, self.val)
-        loss = nn.functional.cross_entropy(chosen, self.val_labels)
-        return {self.metric: METRICS[self.metric](chosen, self.val_labels), "loss": float(loss)}
+    def validation_predictions(self, model: NodeModel, outputs: Tensor) -> Tensor:
+        return outputs.index_select(0, self.val)
+
+    def judge(self, predictions: Tensor, labels: Tensor) -> Scores:
+        loss = nn.functional.cross_entropy(predictions, labels)
+        return {self.metric: METRICS[self.metric](predictions, labels), "loss": float(loss)}
 
     def test_scores(self, model: NodeModel, outputs: Tensor) -> Scores:
         names = ("accuracy", "f1")
@@ -213,11 +219,13 @@ class LinkTask(_Held):
         assert isinstance(model, HGDE)
         return model.embed(self.features, self.graph)
 
-    def validation_scores(self, model: NodeModel, outputs: Tensor) -> Scores:
+    def validation_predictions(self, model: NodeModel, outputs: Tensor) -> Tensor:
         assert isinstance(model, HGDE)
-        scores = model.score_pairs(outputs, self.val_pairs)
-        loss = nn.functional.binary_cross_entropy_with_logits(scores, self.val_labels.to(scores.dtype))
-        return {self.metric: METRICS[self.metric](scores, self.val_labels), "loss": float(loss)}
+        return model.score_pairs(outputs, self.val_pairs)
+
+    def judge(self, predictions: Tensor, labels: Tensor) -> Scores:
+        loss = nn.functional.binary_cross_entropy_with_logits(predictions, labels.to(predictions.dtype))
+        return {self.metric: METRICS[self.metric](predictions, labels), "loss": float(loss)}
 
     def test_scores(self, model: NodeModel, outputs: Tensor) -> Scores:
         assert isinstance(model, HGDE)

@@ -40,6 +40,8 @@ class Epoch:
     curvature: float
     pulled_back: int
     is_best: bool
+    predictions: Tensor = field(repr=False)
+    """What the model said of the validation part."""
 
 
 @dataclass
@@ -182,7 +184,8 @@ class Trainer:
         outputs = task.outputs(model)
         if not bool(torch.isfinite(outputs).all()):
             raise self._diverged("the model's output became infinite or undefined")
-        scores = task.validation_scores(model, outputs)
+        predictions = task.validation_predictions(model, outputs)
+        scores = task.judge(predictions, task.val_labels)
         score, validation_loss = scores[task.metric], scores["loss"]
         progress.pulled_back += pulled_back
         progress.history.append({"loss": loss, "score": score, "validation_loss": validation_loss})
@@ -192,7 +195,9 @@ class Trainer:
             progress.validation = scores
             self.best = {name: value.detach().clone() for name, value in model.state_dict().items()}
         curvature = model.curvatures().get("diffusion", 0.0)
-        return Epoch(progress.epoch, loss, score, validation_loss, curvature, progress.pulled_back, is_best)
+        return Epoch(
+            progress.epoch, loss, score, validation_loss, curvature, progress.pulled_back, is_best, predictions
+        )
 
     def _save(self) -> None:
         assert self.path is not None

@@ -62,6 +62,11 @@ def hgcn_features(
     return replace(dataset, features=features, feature_names=None if airport else names, meta=meta)
 
 
+def count_columns(dataset: Dataset) -> int:
+    """How many columns ``drop_columns`` can name: the stored ones and, for Airport, those that its recipe adds."""
+    return dataset.num_features + (_LARGEST_DEGREE + 2 if dataset.name == "airport" else 0)
+
+
 def _normalised(rows: Tensor, *, signed: bool) -> Tensor:
     total = rows.double().sum(1, keepdim=True) if signed else rows.double().abs().sum(1, keepdim=True)
     inverse = torch.where(total == 0, torch.zeros_like(total), 1 / total)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 
 from hgde.data import Dataset, load, read_graph
-from hgde.data.recipes import hgcn_features
+from hgde.data.recipes import count_columns, hgcn_features
 from hgde.graph import Graph, SparseFeatures
 from hgde.graph.split import LinkSplit, NodeSplit, link_split, node_split
 from hgde.settings import Settings, SettingsError
@@ -93,6 +93,10 @@ def _scaling_of(dataset: Dataset, settings: Settings) -> InputScaling:
 
 def _dropped(dataset: Dataset, settings: Settings) -> tuple[int, ...]:
     dropped = _columns(settings.drop_columns)
+    count = count_columns(dataset)
+    for column in dropped:
+        if not 0 <= column < count:
+            raise SettingsError(f"drop_columns names column {column}; {dataset.name} has the columns 0 to {count - 1}")
     if dataset.name == "disease_lp" and settings.protocol == "clean" and settings.task == "links":
         dropped = (*dropped, 10)  # a coordinate of the layout, which gives the links away
     return dropped

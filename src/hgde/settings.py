@@ -102,7 +102,13 @@ class Settings:
 
     # --- training
     epochs: int = setting(500, "Most epochs.", TRAINING)
-    patience: int = setting(100, "Epochs without a better validation score before stopping.", TRAINING)
+    patience: int = setting(100, "Epochs without a better one before stopping.", TRAINING)
+    keep: str = setting(
+        "score",
+        "Which epoch is kept: that of the best validation score, or of the smallest validation loss.",
+        TRAINING,
+        ("score", "loss"),
+    )
     validate_every: int = setting(1, "Epochs between two looks at the validation score.", TRAINING)
     lr: float = setting(0.01, "Learning rate.", TRAINING)
     lr_curvature: float | None = setting(None, "Learning rate of the curvatures (default: the same).", TRAINING)

@@ -185,3 +185,13 @@ def test_a_model_read_back_says_the_same(dataset, tmp_path):
     told = json.loads((tmp_path / "seed-0" / "result.json").read_text())
     assert scores == told["test"]
     assert trained.meta["curvatures"]["diffusion"] == trained.model.curvatures()["diffusion"]
+
+
+@pytest.mark.parametrize("keep", ["score", "loss"])
+def test_the_epoch_that_is_kept_is_the_best_by_what_was_asked_for(keep):
+    outcome = train(SETTINGS.replace(keep=keep)).outcomes[0]
+    kept = outcome.history[outcome.best_epoch - 1]
+    if keep == "loss":
+        assert kept["validation_loss"] == min(epoch["validation_loss"] for epoch in outcome.history)
+    else:
+        assert kept["score"] == max(epoch["score"] for epoch in outcome.history)

@@ -64,6 +64,7 @@ class HGDEEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         neighbours: int = _DEFAULT.neighbours,
         epochs: int = _DEFAULT.epochs,
         patience: int = _DEFAULT.patience,
+        keep: str = _DEFAULT.keep,
         validate_every: int = _DEFAULT.validate_every,
         lr: float = _DEFAULT.lr,
         lr_curvature: float | None = _DEFAULT.lr_curvature,
@@ -111,6 +112,7 @@ class HGDEEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         self.neighbours = neighbours
         self.epochs = epochs
         self.patience = patience
+        self.keep = keep
         self.validate_every = validate_every
         self.lr = lr
         self.lr_curvature = lr_curvature

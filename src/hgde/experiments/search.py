@@ -163,7 +163,7 @@ def _validation_score(row: Row, column: str, run: int, changes: dict[str, Any], 
         train(settings, dataset=dataset, task=task, reporter=trajectory)
     except RuntimeError:  # a trial whose loss became NaN is a bad trial, not the end of the search
         return 0.0
-    return OBJECTIVES[objective](task, trajectory.predictions, task.val_labels)
+    return OBJECTIVES[objective](task, trajectory.predictions, task.val_labels, settings.keep)
 
 
 def _new_record(

@@ -80,6 +80,12 @@ def seed_everything(seed: int) -> None:
     torch.manual_seed(seed)
 
 
+def rank(scores: Scores, metric: str, keep: str) -> tuple[float, float]:
+    """What makes an epoch better: its score, then its loss (``keep="score"``), or its loss, then its score."""
+    score, loss = scores[metric], scores["loss"]
+    return (score, -loss) if keep == "score" else (-loss, score)
+
+
 class Trainer:
     """Trains one model on one task for one seed.
 
@@ -189,7 +195,8 @@ class Trainer:
         score, validation_loss = scores[task.metric], scores["loss"]
         progress.pulled_back += pulled_back
         progress.history.append({"loss": loss, "score": score, "validation_loss": validation_loss})
-        is_best = (score, -validation_loss) > (progress.best_score, -progress.best_loss)
+        best = {task.metric: progress.best_score, "loss": progress.best_loss}
+        is_best = rank(scores, task.metric, self.settings.keep) > rank(best, task.metric, self.settings.keep)
         if is_best:
             progress.best_epoch, progress.best_score, progress.best_loss = progress.epoch, score, validation_loss
             progress.validation = scores

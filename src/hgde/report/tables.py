@@ -35,7 +35,7 @@ def verdict(result: Result) -> str:
     if result.published is None:
         return ""
     mean, std = result.published
-    return "yes" if result.mean >= mean - std else f"no ({result.mean - (mean - std):+.1f})"
+    return "yes" if result.mean >= mean - std else f"no ({result.mean - (mean - std):+.2f})"
 
 
 def cells(result: Result) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from hgde.settings import Settings
 from hgde.training.checkpoint import CheckpointError, load
 from hgde.training.prepare import make_task
 from hgde.training.run import Reporter, RunError, build_hgde, load_model, train
+from hgde.training.trainer import TrainingError
 
 SETTINGS = Settings(width=4, time=2.0, epochs=12, lr=0.05, dropout=0.3, threads=1, checkpoint_every=5)
 NODES, LINKS = SETTINGS, SETTINGS.replace(task="links", lr=0.02)
@@ -195,3 +196,9 @@ def test_the_epoch_that_is_kept_is_the_best_by_what_was_asked_for(keep):
         assert kept["validation_loss"] == min(epoch["validation_loss"] for epoch in outcome.history)
     else:
         assert kept["score"] == max(epoch["score"] for epoch in outcome.history)
+
+
+@pytest.mark.parametrize("method", ["heuler", "rk4"])
+def test_weights_spoilt_by_a_step_end_the_run_with_advice(method):
+    with pytest.raises(TrainingError, match="smaller learning rate"):
+        train(SETTINGS.replace(lr=1e38, method=method))

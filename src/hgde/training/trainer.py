@@ -157,7 +157,7 @@ class Trainer:
         with count_pullbacks() as counter:
             try:
                 loss = self.task.loss(self.model)
-            except InputError as error:  # weights that a gradient has spoilt
+            except InputError as error:  # weights that an overflowing gradient has spoilt
                 raise self._diverged(str(error)) from None
             loss.backward()
             if self.settings.clip is not None:
@@ -187,7 +187,10 @@ class Trainer:
     def _validate(self, loss: float, pulled_back: int) -> Epoch:
         model = self._scored_model().eval()
         progress, task = self.progress, self.task
-        outputs = task.outputs(model)
+        try:
+            outputs = task.outputs(model)
+        except InputError as error:
+            raise self._diverged(str(error)) from None
         if not bool(torch.isfinite(outputs).all()):
             raise self._diverged("the model's output became infinite or undefined")
         predictions = task.validation_predictions(model, outputs)

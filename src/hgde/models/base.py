@@ -1,0 +1,87 @@
+"""What a model is to a task and a trainer. A new model is one file that registers a subclass of :class:`Model`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+
+from hgde.geometry import Curvature, Euclidean, Manifold
+from hgde.graph import Features, Graph
+from hgde.registry import Registry
+from hgde.sections import Section
+
+MODELS: Registry[type[Model]] = Registry(
+    "model",
+    "models",
+    home=("hgde.models", "hgde.models.zoo"),
+    accepts=lambda value: isinstance(value, type) and issubclass(value, Model),
+)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a model is built for.
+
+    ``outputs`` is how many numbers per node a task asks for (a logit per class, a value per target); ``None`` when it
+    asks for points instead, to be compared in pairs.
+    """
+
+    in_features: int
+    num_nodes: int
+    outputs: int | None = None
+
+
+class Model(nn.Module):
+    """A network that turns the features of all nodes of a graph into numbers, or points, for each node.
+
+    Subclasses take ``(settings, shape)``, where ``settings`` is an instance of their own class ``Settings``, draw their
+    initial weights in the constructor, and implement :meth:`embed` and :meth:`forward`.
+
+    ``paper``: what to cite.  ``presets``: published settings by name, as nested plain values of the sections ``model``,
+    ``training``, ``preprocessing``.  ``pair_decoder``: the link decoder its paper uses.  ``reroutes``: its layers are
+    another library's and draw from torch's global generator (see :mod:`hgde.randomness`).
+    """
+
+    Settings: ClassVar[type[Section]] = Section
+    paper: ClassVar[str] = ""
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    pair_decoder: ClassVar[str] = "fermi-dirac"
+    reroutes: ClassVar[bool] = False
+
+    @property
+    def manifold(self) -> Manifold:
+        """The space that :meth:`embed` gives points of."""
+        return Euclidean()
+
+    def embed(self, features: Features, graph: Graph) -> Tensor:
+        """Points of :attr:`manifold`, ``[N, width]``: what links are decoded from and pictures drawn of."""
+        raise NotImplementedError
+
+    def forward(self, features: Features, graph: Graph) -> Tensor:
+        """``[N, outputs]``: class logits or values, as the task reads them."""
+        raise NotImplementedError
+
+    def feature_parameters(self) -> list[nn.Parameter]:
+        """The parameters that meet the input features, the ones that weight decay is for first of all."""
+        raise NotImplementedError
+
+    def prepare(self, graph: Graph) -> None:
+        """Work out, once, what depends on the graph alone."""
+
+    def observe(self, targets: Tensor, nodes: Tensor) -> None:
+        """See the targets of the training nodes, once before training; for models that spread labels themselves."""
+
+    def penalty(self, features: Features, graph: Graph, outputs: Tensor) -> Tensor | None:
+        """A term of the model's own to be added to the task's loss, ``None`` if it has none."""
+        return None
+
+    def curvatures(self) -> dict[str, float]:
+        """The magnitudes ``c`` of its curvatures by name."""
+        return {
+            name.removesuffix(".curvature") or "curvature": float(module().detach())
+            for name, module in self.named_modules()
+            if isinstance(module, Curvature)
+        }

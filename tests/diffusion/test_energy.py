@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from hgde.data.disease import simulate_disease
+from hgde.data.sets.disease_sim import simulate_disease
 from hgde.diffusion import dirichlet_energy
 from hgde.geometry import ball
 from hgde.graph import Graph

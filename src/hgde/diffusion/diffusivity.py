@@ -133,7 +133,7 @@ class LocalRicci(Diffusivity):
         self._known = _Remember(self._curvatures)
 
     def _curvatures(self, graph: Graph, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
-        from hgde.graph.ricci import ollivier_ricci
+        from hgde.graph.measures.ricci import ollivier_ricci
 
         values, index = torch.unique(ollivier_ricci(graph, alpha=self.alpha), return_inverse=True)
         # How often each value occurs among the neighbours of a node: the normaliser is this matrix times the table.

@@ -74,12 +74,13 @@ def _targets(table: Table, columns: list[str]) -> dict[str, Any]:
         return {}
     texts = [as_texts(table.columns[column]) for column in columns]
     values = [_values(column) for column in texts]
-    numbers = torch.from_numpy(np.stack(values, axis=1)) if all(v is not None for v in values) else None
+    parsed = [column for column in values if column is not None]
+    numbers = torch.from_numpy(np.stack(parsed, axis=1)) if len(parsed) == len(values) else None
     if len(columns) == 1:
         return {**_classes(columns[0], texts[0], numbers), "values": numbers, "target_names": columns}
-    sets = [_yes_or_no(column) for column in texts]
-    if all(column is not None for column in sets):
-        label_sets = torch.from_numpy(np.stack([column for column in sets if column is not None], axis=1))
+    sets = [column for cells in texts if (column := _yes_or_no(cells)) is not None]
+    if len(sets) == len(columns):
+        label_sets = torch.from_numpy(np.stack(sets, axis=1))
         return {"label_sets": label_sets, "values": numbers, "target_names": columns}
     if numbers is None:
         wrong = next(place for place, column in enumerate(values) if column is None)

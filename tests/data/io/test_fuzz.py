@@ -85,9 +85,7 @@ def mangled_nodes(random, folder):
     kind = random.randint(9)
     where = None
     if kind <= 2:
-        where = set_field(
-            lines, line, 3 + int(random.randint(2)), ["twelve", "-inf", "1e999"][random.randint(3)]
-        )
+        where = set_field(lines, line, 3 + int(random.randint(2)), ["twelve", "-inf", "1e999"][random.randint(3)])
     elif kind == 3:
         where = set_field(lines, line, 0, "")
     elif kind == 4:

@@ -22,7 +22,7 @@ def make(
     """Barabási and Albert's growth within classes, then a share ``leaves`` of nodes with one edge each.
 
     A node of the core brings ``edges`` edges, each to an end of an edge that is there already (so a node's chance is
-    its degree), of its own class with probability ``homophily``. A leaf has the class of the node it hangs on, likewise.
+    its degree), of its own class with probability ``homophily``. A leaf has the class of the node it hangs on.
     """
     enough(num_nodes, 10 * classes)
     random = np.random.RandomState(seed)

@@ -45,7 +45,3 @@ def demo(
         f"learned curvature: -{result.curvature:.3g}   points pulled back from the boundary: {result.pulled_back}"
     )
     console.print(f"picture of the embedding: {result.picture}")
-
-
-def register(app: typer.Typer) -> None:
-    app.command()(demo)

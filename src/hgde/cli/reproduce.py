@@ -178,8 +178,3 @@ def search(
     )
     write_search_report(out)
     console.print(f"best: {json.dumps(best)}", markup=False)
-
-
-def register(app: typer.Typer) -> None:
-    app.command()(reproduce)
-    app.command()(search)

@@ -1,4 +1,4 @@
-"""A progress bar for training: epoch, loss, validation, curvature, points pulled back."""
+"""A progress bar for training: epoch, loss, validation, curvature, points projected."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from hgde.training.run import Reporter
+from hgde.pipeline.fit import Reporter
 
 if TYPE_CHECKING:
-    from hgde.settings import Settings
+    from hgde.pipeline.settings import Settings
     from hgde.training.trainer import Epoch, Outcome
 
 
@@ -26,7 +26,7 @@ class TrainingBar(Reporter):
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[told]}"),
+            TextColumn("{task.fields[shown]}"),
             TimeRemainingColumn(compact=True),
             console=self.console,
             disable=quiet or not sys.stderr.isatty(),
@@ -44,22 +44,22 @@ class TrainingBar(Reporter):
         self.progress.stop()
 
     def seed_started(self, seed: int, settings: Settings) -> None:
-        self.row = self.progress.add_task(f"{self.label}seed {seed}", total=settings.epochs, told="")
+        self.row = self.progress.add_task(f"{self.label}seed {seed}", total=settings.training.epochs, shown="")
 
     def epoch_done(self, epoch: Epoch) -> None:
         assert self.row is not None
-        told = (
+        shown = (
             f"loss {epoch.loss:.4f}  val {100 * epoch.score:5.1f}%  c {epoch.curvature:.3g}"
-            f"  pulled back {epoch.pulled_back}"
+            f"  projected {epoch.projected}"
         )
-        self.progress.update(self.row, completed=epoch.number, told=told)
+        self.progress.update(self.row, completed=epoch.number, shown=shown)
 
     def seed_done(self, outcome: Outcome) -> None:
         assert self.row is not None
         self.progress.remove_task(self.row)
         if not self.quiet:
-            scores = "  ".join(f"{name} {100 * value:.1f}%" for name, value in outcome.test.items())
-            spent = f"{outcome.seconds:.1f} s, {outcome.epoch_ms:.1f} ms an epoch"
+            scores = "  ".join(f"{name} {value:.3f}" for name, value in list(outcome.test.items())[:3])
+            spent = f"{outcome.seconds:.1f} s, {outcome.epoch_ms:.1f} ms per epoch"
             self.console.print(
                 f"{self.label}seed {outcome.seed}: test {scores}  "
                 f"(epoch {outcome.best_epoch} of {outcome.epochs}, {spent})",

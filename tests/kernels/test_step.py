@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from hgde.geometry import ball
-from hgde.geometry.numerics import count_pullbacks
+from hgde.geometry.numerics import count_projections
 from hgde.graph import Graph
 from hgde.kernels import (
     ACTIVATIONS,
@@ -139,7 +139,7 @@ def test_close_points_keep_relative_precision_in_float32():
 @pytest.mark.parametrize("backend", ["fused", "reference"])
 def test_steps_out_of_the_ball_are_pulled_back_and_counted(backend, dtype):
     z, v = points(100, 4, dtype=dtype), vectors(100, 4, 1, 200.0, dtype)
-    with count_pullbacks() as counter:
+    with count_projections() as counter:
         out = advance(z, v, 1.0, backend=backend)
     assert (out.norm(dim=-1) < 1).all()
     assert counter.total == 100

@@ -256,16 +256,16 @@ def test_statistics_count_what_happened():
         "accepted": 10,
         "rejected": 0,
         "corrections": 0,
-        "pulled_back": 0,
+        "projected": 0,
     }
     assert solution.order == 4
 
 
-def test_points_pulled_back_are_counted():
+def test_points_projected_are_counted():
     manifold = PoincareBall(1.0)
     start = torch.tensor([[0.1, 0.0], [0.9, 0.0]])
     solution = odeint(lambda t, x: 100.0 * x, start, (0.0, 1.0), manifold=manifold, method="euler")
-    assert solution.statistics.pulled_back == 2
+    assert solution.statistics.projected == 2
 
 
 def test_method_objects_work_like_names():

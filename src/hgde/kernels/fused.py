@@ -40,8 +40,8 @@ def _code(activation: str) -> int:
 
 
 def _report(partial: Array) -> None:
-    if numerics.counting_pullbacks():
-        numerics.record_pullbacks(torch.tensor(int(partial[:, _COUNT].sum())))
+    if numerics.counting_projections():
+        numerics.record_projections(torch.tensor(int(partial[:, _COUNT].sum())))
 
 
 def _narrow(index: Tensor) -> Array:

@@ -157,8 +157,8 @@ class _AtOrigin(torch.autograd.Function):
         blocks, out = even_blocks(len(rows)), np.empty_like(rows)
         partial = np.zeros((len(blocks) - 1, 1))
         run_blocks(_forward, len(partial), 4 * rows.size, (blocks, *args, out, partial))
-        if numerics.counting_pullbacks():
-            numerics.record_pullbacks(torch.tensor(int(partial.sum())))
+        if numerics.counting_projections():
+            numerics.record_projections(torch.tensor(int(partial.sum())))
         return torch.from_numpy(out)
 
     @staticmethod

@@ -54,8 +54,8 @@ class _RowMap(torch.autograd.Function):
             return torch.from_numpy(out)
         pulled = np.zeros(len(blocks) - 1)
         run_blocks(passes.forward, len(blocks) - 1, 8 * size, (*args, pulled))
-        if numerics.counting_pullbacks():
-            numerics.record_pullbacks(torch.tensor(int(pulled.sum())))
+        if numerics.counting_projections():
+            numerics.record_projections(torch.tensor(int(pulled.sum())))
         return torch.from_numpy(out)
 
     @staticmethod

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from hgde.geometry.manifold import Manifold
+from hgde.geometry.contract import Manifold
 from hgde.solvers.dynamics import Dynamics
 from hgde.solvers.method import Method, Step, Tolerances
 from hgde.solvers.normal import RungeKutta, combine, hermite, quartic

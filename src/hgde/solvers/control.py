@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from hgde.geometry.manifold import Manifold
+from hgde.geometry.contract import Manifold
 from hgde.solvers.method import Tolerances
 
 

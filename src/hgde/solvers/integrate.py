@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from hgde.geometry.manifold import Manifold
+from hgde.geometry.contract import Manifold
 from hgde.solvers.control import Controller, error_ratio
 from hgde.solvers.dynamics import Dynamics
 from hgde.solvers.method import Method, Step, Tolerances

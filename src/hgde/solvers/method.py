@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from hgde.geometry.manifold import Manifold
+from hgde.geometry.contract import Manifold
 from hgde.solvers.dynamics import Dynamics
 
 

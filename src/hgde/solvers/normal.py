@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hgde.geometry.manifold import Manifold
+from hgde.geometry.contract import Manifold
 from hgde.solvers.dynamics import Dynamics
 from hgde.solvers.method import Method, Step, Tolerances
 from hgde.solvers.tableau import Tableau, Terms

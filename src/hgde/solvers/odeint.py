@@ -10,8 +10,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from hgde.geometry.manifold import Manifold
-from hgde.geometry.numerics import count_pullbacks
+from hgde.geometry.contract import Manifold
+from hgde.geometry.numerics import count_projections
 from hgde.solvers.control import Controller
 from hgde.solvers.dynamics import Dynamics, FieldFunction, Flow
 from hgde.solvers.integrate import Stepper, integrate_adaptive, integrate_fixed
@@ -67,7 +67,7 @@ def odeint(
     dynamics = Dynamics(field, manifold)
     statistics = Statistics()
     stepper = Stepper(chosen, dynamics, tolerances, gradient == "recompute", statistics)
-    with count_pullbacks() as statistics.counter:
+    with count_projections() as statistics.counter:
         try:
             if adaptive:
                 states = integrate_adaptive(stepper, x0, times, first_step, controller or Controller(), max_steps)

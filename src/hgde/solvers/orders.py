@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from hgde.geometry.manifold import Euclidean, Manifold, PoincareBall
+from hgde.geometry import Euclidean, Manifold, PoincareBall
 from hgde.solvers.method import Method
 from hgde.solvers.odeint import odeint
 from hgde.solvers.registry import METHODS

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from hgde.geometry.manifold import Manifold
+from hgde.geometry.contract import Manifold
 from hgde.solvers.adams import Past, adams_weights, converged, corrector_message, relative_times
 from hgde.solvers.dynamics import Dynamics
 from hgde.solvers.method import Method, Step, Tolerances

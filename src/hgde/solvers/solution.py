@@ -8,7 +8,7 @@ from enum import Enum
 import torch
 from torch import Tensor
 
-from hgde.geometry.numerics import PullbackCounter
+from hgde.geometry.numerics import ProjectionCounter
 
 
 class Status(Enum):
@@ -23,17 +23,17 @@ class Status(Enum):
 
 @dataclass
 class Statistics:
-    """What a solve cost. ``pulled_back`` is read from the device only when asked for."""
+    """What a solve cost. ``projected`` is read from the device only when asked for."""
 
     evaluations: int = 0
     accepted: int = 0
     rejected: int = 0
     corrections: int = 0
-    counter: PullbackCounter = field(default_factory=PullbackCounter, repr=False)
+    counter: ProjectionCounter = field(default_factory=ProjectionCounter, repr=False)
 
     @property
-    def pulled_back(self) -> int:
-        """Points that had to be pulled back into the ball during the forward solve."""
+    def projected(self) -> int:
+        """Points that had left the space and were projected during the forward solve."""
         return self.counter.total
 
     def as_dict(self) -> dict[str, int]:
@@ -42,7 +42,7 @@ class Statistics:
             "accepted": self.accepted,
             "rejected": self.rejected,
             "corrections": self.corrections,
-            "pulled_back": self.pulled_back,
+            "projected": self.projected,
         }
 
 

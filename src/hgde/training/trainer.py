@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from hgde.geometry import count_pullbacks
+from hgde.geometry import count_projections
 from hgde.models import NodeModel
 from hgde.settings import Settings
 from hgde.solvers import InputError
@@ -154,7 +154,7 @@ class Trainer:
     def _train_epoch(self) -> tuple[float, int]:
         self.model.train()
         self.optimisers.zero_grad()
-        with count_pullbacks() as counter:
+        with count_projections() as counter:
             try:
                 loss = self.task.loss(self.model)
             except InputError as error:  # weights that an overflowing gradient has spoilt

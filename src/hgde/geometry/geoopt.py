@@ -8,7 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from hgde.geometry import numerics
-from hgde.geometry.manifold import Euclidean, Manifold, PoincareBall
+from hgde.geometry.contract import Manifold, derivative
+from hgde.geometry.euclidean import Euclidean
+from hgde.geometry.poincare import PoincareBall
 
 Differential = Literal["closed", "autograd", "transport"]
 
@@ -16,22 +18,19 @@ Differential = Literal["closed", "autograd", "transport"]
 def to_geoopt(manifold: Manifold) -> Any:
     """The geoopt manifold for ``geoopt.ManifoldParameter`` and its optimisers.
 
-    For the ball it reads our curvature at every call, so a trained curvature is shared, not copied.
+    For the ball it is a ``geoopt.PoincareBall``, for the other spaces a view that answers with our maps. Either reads
+    our curvature at every call, so a trained curvature is shared, not copied.
     """
     import geoopt
 
     if isinstance(manifold, GeooptManifold):
         return manifold.base
-    if isinstance(manifold, Euclidean):
+    if isinstance(manifold, Euclidean) and manifold.scale == 1.0:
         return geoopt.Euclidean(ndim=1)
-    if not isinstance(manifold, PoincareBall):
-        raise TypeError(
-            f"geoopt has no counterpart of {type(manifold).__name__}; expected a ball, flat space or adapter"
-        )
 
-    from hgde.geometry.shared_ball import SharedBall
+    from hgde.geometry.geoopt_views import SharedBall, SharedManifold
 
-    return SharedBall(manifold)
+    return SharedBall(manifold) if isinstance(manifold, PoincareBall) else SharedManifold(manifold)
 
 
 def manifold_parameter(points: Tensor, manifold: Manifold) -> Any:
@@ -61,7 +60,8 @@ def _sectional_curvature(base: Any) -> Tensor | float | None:
 class GeooptManifold(Manifold):
     """Any geoopt manifold behind our contract, at the order its maps allow.
 
-    ``differential`` says how slopes are pulled back; left out, the best one known for the manifold is taken.
+    ``differential`` says how slopes are carried back to a step's start; left out, the best one known for the manifold
+    is taken.
 
     * ``"closed"``: the closed form of constant curvature, from transport and metric. Euclidean, sphere, Lorentz,
       stereographic models, and products of such. No bound on the order.
@@ -163,7 +163,7 @@ class GeooptManifold(Manifold):
         if self.differential == "transport":
             return self.transport(x, end, w)
         if self.differential == "autograd":
-            return _derivative(lambda u: self.expmap(x, u), v, w)
+            return derivative(lambda u: self.expmap(x, u), v, w)
         return self.transport(x, end, self._across(x, v, w, inverse=False))
 
     def dexp_inv(self, x: Tensor, v: Tensor, w: Tensor, y: Tensor | None = None) -> Tensor:
@@ -173,7 +173,7 @@ class GeooptManifold(Manifold):
         if self.differential == "transport":
             return self.transport(end, x, w)
         if self.differential == "autograd":
-            return _derivative(lambda point: self.logmap(x, point), end, w)
+            return derivative(lambda point: self.logmap(x, point), end, w)
         return self._across(x, v, self.transport(end, x, w), inverse=True)
 
     def _across(self, x: Tensor, v: Tensor, w: Tensor, *, inverse: bool) -> Tensor:
@@ -189,37 +189,59 @@ class GeooptManifold(Manifold):
         return w - curvature * _signed(numerics.stretch, _stretch_sphere, q) * (v_v * w - w_v * v)
 
     def origin(self, *size: int, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Tensor:
-        result: Tensor = self.base.origin(*size, dtype=dtype, device=device)
-        return result.as_subclass(Tensor)
+        # Where geoopt has no point to name it draws one from a fixed seed, another one for every shape.
+        one: Tensor = self.base.origin(*size[-self.base.ndim :], dtype=dtype, device=device)
+        return one.as_subclass(Tensor).detach().expand(size)
 
-    def random(
-        self,
-        *size: int,
-        scale: float = 1.0,
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype | None = None,
-        device: torch.device | None = None,
-    ) -> Tensor:
-        start = self.origin(*size, dtype=dtype, device=device)
-        noise = torch.randn(*start.shape, generator=generator, dtype=start.dtype, device=start.device)
-        v = self.base.proju(start, noise)
-        # In ambient coordinates the length of the noise is not that of the metric; only its distribution is kept.
-        length = self.base.inner(start, v, v, keepdim=True).clamp_min(torch.finfo(start.dtype).tiny).sqrt()
-        return self.expmap(start, v * (scale * noise.norm(dim=-1, keepdim=True) / length))
+    def frame0(self, coordinates: int, *, dtype: torch.dtype, device: torch.device) -> Tensor:
+        """Unit vectors made tangent at geoopt's origin, then orthonormal in its metric."""
+        self._require_vectors()
+        o = self.origin(coordinates, coordinates, dtype=dtype, device=device)
+        tangent: Tensor = self.base.proju(o, torch.eye(coordinates, dtype=dtype, device=device))
+        frame: list[Tensor] = []
+        for v in tangent:
+            # Twice: one pass of Gram-Schmidt loses orthogonality when v is nearly in the span.
+            for _ in range(2):
+                for e in frame:
+                    v = v - self.inner(o[0], v, e) * e
+            length = self.norm(o[0], v)
+            if float(length) > 1e-3:
+                frame.append(v / length)
+        return torch.stack(frame).detach()
+
+    def dimension(self, coordinates: int) -> int:
+        return len(self.frame0(coordinates, dtype=torch.float64, device=torch.device("cpu")))
+
+    def ambient(self, width: int) -> int:
+        import geoopt
+
+        self._require_vectors()
+        if isinstance(self.base, geoopt.ProductManifold):
+            coordinates = int(self.base.n_elements)
+            if self.dimension(coordinates) == width:
+                return coordinates
+        elif isinstance(self.base, geoopt.Sphere | geoopt.Lorentz):
+            return width + 1
+        else:
+            for coordinates in range(width, 2 * width + 2):
+                if self.dimension(coordinates) == width:
+                    return coordinates
+        raise ValueError(f"{self.base.name} has no points of dimension {width}")
+
+    def _require_vectors(self) -> None:
+        if self.base.ndim != 1:
+            raise TypeError(
+                f"points of {self.base.name} have {self.base.ndim} axes; maps at the origin, random points and models "
+                "need a space whose points are vectors"
+            )
 
     def problems(self, x: Tensor) -> list[str]:
-        found = super().problems(x)
-        if not found:
+        words = super().problems(x)
+        if not words:
             valid, reason = self.base.check_point_on_manifold(x, explain=True)
             if not valid:
-                found.append(f"expected a point of {self.base.name}: {reason}; try manifold.project(x)")
-        return found
-
-
-def _derivative(function: Any, at: Tensor, along: Tensor) -> Tensor:
-    """Directional derivative; forward mode keeps it differentiable itself."""
-    result: Tensor = torch.func.jvp(function, (at,), (along,))[1]
-    return result
+                words.append(f"expected a point of {self.base.name}: {reason}; try manifold.project(x)")
+        return words
 
 
 def _signed(negative: Any, positive: Any, q: Tensor) -> Tensor:

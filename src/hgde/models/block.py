@@ -13,6 +13,7 @@ from hgde.diffusion.stability import stability
 from hgde.geometry import Manifold, PoincareBall
 from hgde.graph import Graph
 from hgde.kernels import FusedBall, diffuse_steps
+from hgde.sections import Chosen
 from hgde.solvers import Flow, HEuler, Method, Solution, odeint
 from hgde.solvers.registry import resolve
 
@@ -46,6 +47,13 @@ class HPDEBlock(nn.Module):
         self.method = resolve(method, {})
         self.rtol, self.atol, self.gradient = rtol, atol, gradient
         self._is_checked = False
+
+    @classmethod
+    def from_settings(
+        cls, flow: GraphFlow, time: float, solver: Chosen, gradient: Literal["backprop", "recompute"] = "backprop"
+    ) -> HPDEBlock:
+        """A block whose solver is a choice among :data:`hgde.solvers.SOLVERS`."""
+        return cls(flow, time, solver.entry.method, getattr(solver.options, "step", 1.0), gradient=gradient)
 
     def forward(self, z0: Tensor, graph: Graph) -> Tensor:
         """Points at time ``T``, ``[N, d]``."""

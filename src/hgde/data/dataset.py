@@ -92,7 +92,7 @@ class Dataset:
 
     @property
     def split_rule(self) -> SplitRule:
-        """What ``published`` and ``clean`` mean: the registered set's own rule, else the stored lists, else at random."""
+        """What ``published`` and ``clean`` mean: a registered set's own rule, else the stored lists, else at random."""
         if self.spec is not None:
             return self.spec.split_rule
         return SplitRule("stored" if self.fixed_splits else "random")
@@ -110,10 +110,7 @@ class Dataset:
         if self.labels is not None:
             _add(digest, self.labels)
         if isinstance(self.features, Columns):
-            for column in self.features.values():
-                texts = "\x00".join((column.name, column.kind, *column.categories))
-                digest.update(f"column {len(texts)}".encode() + texts.encode())
-                _add(digest, torch.from_numpy(column.values))
+            digest.update(self.features.hash.encode())
         elif isinstance(self.features, SparseFeatures):
             for part in (self.features.indptr, self.features.indices, self.features.values):
                 _add(digest, part)

@@ -14,7 +14,7 @@ _HOMES = {
     "hgde.geometry": ("Curvature", "Euclidean", "GeooptManifold", "Manifold", "PoincareBall"),
     "hgde.solvers": ("METHODS", "Flow", "Solution", "odeint"),
     "hgde.graph": ("Graph", "SparseFeatures"),
-    "hgde.graph.ricci": ("ollivier_ricci",),
+    "hgde.graph.measures.ricci": ("ollivier_ricci",),
     "hgde.diffusion": ("DIFFUSIVITIES", "Diffusivity", "GraphFlow", "dirichlet_energy"),
     "hgde.models": ("HGDE", "HGDEConv", "HPDEBlock"),
     "hgde.data": ("Dataset", "load", "read_graph"),
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from hgde.geometry import PoincareBall as PoincareBall
     from hgde.graph import Graph as Graph
     from hgde.graph import SparseFeatures as SparseFeatures
-    from hgde.graph.ricci import ollivier_ricci as ollivier_ricci
+    from hgde.graph.measures.ricci import ollivier_ricci as ollivier_ricci
     from hgde.models import HGDE as HGDE
     from hgde.models import HGDEConv as HGDEConv
     from hgde.models import HPDEBlock as HPDEBlock

@@ -8,7 +8,7 @@ from scipy import sparse
 from torch import nn
 from torch_geometric.nn import GCNConv
 
-from hgde.data.disease import simulate_disease
+from hgde.data.sets.disease_sim import simulate_disease
 from hgde.diffusion import DIFFUSIVITIES, GraphFlow, make_diffusivity
 from hgde.geometry import PoincareBall, ball
 from hgde.graph import Graph, SparseFeatures

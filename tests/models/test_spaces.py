@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from hgde.data.disease import simulate_disease
+from hgde.data.sets.disease_sim import simulate_disease
 from hgde.geometry import SPACES
 from hgde.models import HGDE, Shape
 from hgde.sections import from_dict

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from hgde.data.disease import simulate_disease
+from hgde.data.sets.disease_sim import simulate_disease
 from hgde.diffusion import DIFFUSIVITIES
 from hgde.settings import Settings
 from hgde.solvers import METHODS

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from hgde.data.disease import simulate_disease
+from hgde.data.sets.disease_sim import simulate_disease
 from hgde.settings import Settings
 from hgde.training.checkpoint import CheckpointError, load
 from hgde.training.prepare import make_task

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from hgde.data.disease import simulate_disease
+from hgde.data.sets.disease_sim import simulate_disease
+from hgde.data.splits import NodeSplit, link_split
 from hgde.graph import Graph, GraphError
-from hgde.graph.split import NodeSplit, link_split
 from hgde.models import HGDE
 from hgde.settings import Settings
 from hgde.training.inputs import InputScaling

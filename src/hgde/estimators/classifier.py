@@ -12,9 +12,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_y, check_consistent_length, check_is_fitted
 
 from hgde.data import Dataset
+from hgde.data.splits import NodeSplit
 from hgde.estimators.base import Array, HGDEEstimator
 from hgde.estimators.inputs import unpack
-from hgde.graph.split import NodeSplit
 from hgde.training.prepare import node_task
 
 

@@ -10,10 +10,10 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted
 
 from hgde.data import Dataset
+from hgde.data.splits import link_split
 from hgde.estimators.base import Array, HGDEEstimator
 from hgde.estimators.inputs import unpack
 from hgde.graph import GraphError
-from hgde.graph.split import link_split
 from hgde.training.prepare import link_task
 
 

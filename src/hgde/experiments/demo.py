@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from hgde.data.disease import simulate_disease
+from hgde.data.sets.disease_sim import simulate_disease
 from hgde.models import HGDE, NodeModel
 from hgde.models.baselines import GCN, MLP
 from hgde.report.disk import draw_disk

@@ -8,8 +8,8 @@ import torch
 
 from hgde.data import Dataset, load, read_graph
 from hgde.data.recipes import count_columns, hgcn_features
+from hgde.data.splits import LinkSplit, NodeSplit, link_split, node_split
 from hgde.graph import Graph, SparseFeatures
-from hgde.graph.split import LinkSplit, NodeSplit, link_split, node_split
 from hgde.settings import Settings, SettingsError
 from hgde.training.inputs import InputScaling
 from hgde.training.tasks import LinkTask, NodeTask, Task

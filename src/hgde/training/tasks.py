@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from hgde.data import Dataset
+from hgde.data.splits import LinkSplit, NodeSplit
 from hgde.graph import Features, Graph
-from hgde.graph.split import LinkSplit, NodeSplit
 from hgde.models import HGDE, NodeModel
 from hgde.training.metrics import METRICS
 

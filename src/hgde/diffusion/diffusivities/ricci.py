@@ -62,7 +62,7 @@ class Ricci(Diffusivity):
         self._known = Remembered(self._kinds)
 
     def _kinds(self, graph: Graph, dtype: torch.dtype) -> Kinds:
-        from hgde.graph.ricci import ollivier_ricci
+        from hgde.graph.measures.ricci import ollivier_ricci
 
         values, kind = torch.unique(ollivier_ricci(graph, alpha=self.alpha), return_inverse=True)
         curvature = weight = None

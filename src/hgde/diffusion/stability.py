@@ -1,11 +1,11 @@
 """How long a step may be: a flow that moves a node by more than twice the way to its neighbours oscillates and grows.
 
 Near a consensus every space looks flat, and the flow there is ``z' = -(S - A) z`` with ``S`` the row sums ``s_i``. By
-Gershgorin the eigenvalues of ``S - A`` lie in discs around ``s_i`` of radius ``s_i``, hence in ``0 <= lambda <= 2 s`` for
-symmetric weights, ``s`` the largest row sum (``symmetric`` has the eigenvalues of the row-stochastic form, to which it
-is similar). With the residual, ``F(z) = midpoint(eta)`` turns them into ``(eta_1 lambda + eta_3) / sum |eta|``. A method
-is stable where it does not magnify ``z' = -lambda z``: for Euler ``|1 - tau lambda| <= 1``, ``tau lambda <= 2``, so
-without residual ``tau s <= 1``. For other methods that limit is measured on the method itself.
+Gershgorin the eigenvalues of ``S - A`` lie in discs around ``s_i`` of radius ``s_i``, hence where they are real in
+``0 <= lambda <= 2 s``, ``s`` the largest row sum (``symmetric`` is similar to the row-stochastic form and has its
+eigenvalues). With the residual, ``F(z) = midpoint(eta)`` turns them into ``(eta_1 lambda + eta_3) / sum |eta|``. A
+method is stable where it does not magnify ``z' = -lambda z``: for Euler ``|1 - tau lambda| <= 1``, ``tau lambda <= 2``,
+so without residual ``tau s <= 1``. For other methods that limit is measured on the method itself.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Stability:
         if self.row_sum > 1 + _SLACK:
             advice.insert(0, "a diffusivity whose rows sum to at most one (isotropic, symmetric, attention)")
         return (
-            f"the flow may be unstable: a row of its weights sums to {self.row_sum:.3g}, and {self.method} with steps of "
-            f"{self.step:g} is stable up to {self.bound:.3g}; choose {', or '.join(advice)}"
+            f"the flow may be unstable: a row of its weights sums to {self.row_sum:.3g}, and {self.method} with steps "
+            f"of {self.step:g} is stable up to {self.bound:.3g}; choose {', or '.join(advice)}"
         )
 
 

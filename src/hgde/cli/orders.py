@@ -52,8 +52,3 @@ def orders(
     if wrong:
         raise typer.Exit(1)
     console.print("Every measured order is within 0.2 of the declared one.")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("orders")(orders)

@@ -19,7 +19,7 @@ from hgde.sections import Section, setting
 
 
 class LGCNLayer(nn.Module):
-    """Lorentzian matrix product, attention, centroid, activation; tangent vectors at the origin ``[N, in] -> [N, out]``.
+    """Lorentzian product, attention, centroid, activation; tangent vectors at the origin ``[N, in] -> [N, out]``.
 
     ``h = exp_o(u W)``, ``a_ij = softmax_j(-d_L^2(M h_i, M h_j))`` with ``d_L^2(x, y) = -2/c - 2<x, y>_L``, then the
     Lorentzian centroid ``sum_j a_ij h_j`` brought to the hyperboloid, then ``act(log_o(.))``.

@@ -37,7 +37,11 @@ def attend_to_all(receives: Tensor, sends: Tensor, h: Tensor, p: float = 0.0) ->
 
 @MODELS.register("dense-gat")
 class DenseGAT(GAT):
-    """The GAT on the complete graph: every node attends to all others. For at most 20,000 nodes."""
+    """The GAT on the complete graph, ``y_i = h_i + sum_j a_ij h_j`` over all ``j``. For at most 20,000 nodes.
+
+    Scores ``LeakyReLU(s_j + r_i)`` order the nodes ``j`` alike for every ``i``, so on a complete graph all nodes
+    receive almost the same sum; the node's own ``h_i`` is added to tell them apart.
+    """
 
     paper = "Veličković et al., ICLR 2018, on the complete graph as in Wu et al., DIFFormer, ICLR 2023"
     presets: ClassVar[Presets] = {
@@ -62,5 +66,5 @@ class DenseGAT(GAT):
         sends, receives = (h * layer.source).sum(-1), (h * layer.target).sum(-1)
         p = p if self.training else 0.0
         heads = [attend_to_all(receives[:, i], sends[:, i], h[:, i], p) for i in range(layer.heads)]
-        y = torch.stack(heads, dim=1)
+        y = h + torch.stack(heads, dim=1)
         return (y.mean(1) if layer.mean else y.flatten(1)) + layer.bias

@@ -21,7 +21,10 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Score:
-    """One score of a run beside those of others: the values over seeds, on one part of the data."""
+    """One score of a run beside those of others: the values over seeds, on one part of the data.
+
+    With ``unit="%"`` the values are shares of one and shown in percent.
+    """
 
     name: str
     values: Sequence[float]

@@ -11,7 +11,7 @@ async function mountAll() {
     const payload = JSON.parse(document.getElementById(root.dataset.hgdeExplorer).textContent);
     const wanted = /[#&]renderer=(webgl|canvas)/.exec(location.hash);
     window.hgdeExplorer = await mount(root, payload, { renderer: wanted?.[1] });
-    root.dispatchEvent(new CustomEvent("hgde-ready", { bubbles: true }));
+    root.dataset.ready = window.hgdeExplorer.renderer.name;
   }
 }
 

@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
+from matplotlib.ticker import FuncFormatter, LogLocator
 
 from hgde.report.contents import ComparisonReport, DiskView, Report, RunReport, TuningReport
 from hgde.report.measures import class_name
@@ -164,6 +165,10 @@ def draw_energy_curve(report: RunReport) -> Figure | None:
         axes.plot(energy.times, values, color=COLOURS[k % 10], marker="o", markersize=3, label=_short(name))
     if all(value > 0 for values in energy.curves.values() for value in values):
         axes.set_yscale("log")
+        # The usual formatter writes powers in the mathematical text that is switched off.
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter(FuncFormatter(lambda x, _: f"{x:.2g}"))
+        axes.yaxis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
     axes.set(xlabel="diffusion time", ylabel="Dirichlet energy")
     if len(energy.curves) > 1:
         axes.legend()

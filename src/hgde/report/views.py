@@ -27,7 +27,7 @@ def make_disk_view(
     # Points on the dtype's limit count as inside; a picture needs no more digits than this.
     radius = points.norm(dim=-1, keepdim=True)
     points = points * ((1 - 1e-9) / radius.clamp_min(1 - 1e-9))
-    words = "two dimensions as trained"
+    words = "Two dimensions as trained"
     quality: dict[str, float] = {}
     if width > 2:
         words = f"{width} dimensions shown by {method}"

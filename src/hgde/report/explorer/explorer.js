@@ -85,7 +85,7 @@ class Explorer {
       edge: colour("--hgde-edge"),
       text: style.getPropertyValue("--hgde-text").trim(),
       edgeInk: 1.2 * Math.sqrt(crowd),
-      pointRadius: radius * (this.ratio || 1),
+      pointRadius: radius * (this.ratio || 1) * Math.max(0.6, Math.min(1, this.parts.stage.clientWidth / 640)),
     };
     this.settle();
   }

@@ -37,11 +37,18 @@ precision mediump float;
 uniform vec4 ink; out vec4 result;
 void main() { result = vec4(ink.rgb * ink.a, ink.a); }`;
 
+/** Browsers do not always admit that they emulate; the name of the renderer does. */
+function isEmulated(gl) {
+  const extension = gl.getExtension("WEBGL_debug_renderer_info");
+  const name = extension ? gl.getParameter(extension.UNMASKED_RENDERER_WEBGL) : gl.getParameter(gl.RENDERER);
+  return /swiftshader|llvmpipe|softpipe|software|basic render/i.test(name);
+}
+
 class WebglRenderer {
   /** Throws where there is no WebGL 2, or only an emulation while `emulated` is false. */
   constructor(canvas, emulated) {
     const gl = canvas.getContext("webgl2", { antialias: true, failIfMajorPerformanceCaveat: !emulated });
-    if (!gl) throw new Error("no WebGL 2 on a graphics card");
+    if (!gl || (!emulated && isEmulated(gl))) throw new Error("no WebGL 2 on a graphics card");
     this.canvas = canvas;
     this.gl = gl;
     this.name = "webgl2";

@@ -7,11 +7,11 @@ import pytest
 from hgde.diffusion import DIFFUSIVITIES
 from hgde.kernels import ACTIVATIONS
 from hgde.settings import FIELDS, Settings, SettingsError, from_dict, read_settings
-from hgde.solvers import METHODS
+from hgde.solvers import SOLVERS
 
 
 @pytest.mark.parametrize(
-    ("name", "known"), [("method", METHODS), ("diffusivity", DIFFUSIVITIES), ("activation", ACTIVATIONS)]
+    ("name", "known"), [("method", SOLVERS), ("diffusivity", DIFFUSIVITIES), ("activation", ACTIVATIONS)]
 )
 def test_choices_are_those_of_the_registry(name, known):
     choices = FIELDS[name].metadata["choices"]

@@ -11,8 +11,17 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "hgde.geometry": ("Curvature", "Euclidean", "GeooptManifold", "Manifold", "PoincareBall"),
-    "hgde.solvers": ("METHODS", "Flow", "Solution", "odeint"),
+    "hgde.geometry": (
+        "SPACES",
+        "Curvature",
+        "Euclidean",
+        "GeooptManifold",
+        "Lorentz",
+        "Manifold",
+        "PoincareBall",
+        "Product",
+    ),
+    "hgde.solvers": ("SOLVERS", "Flow", "Solution", "odeint"),
     "hgde.graph": ("Graph", "SparseFeatures"),
     "hgde.graph.ricci": ("ollivier_ricci",),
     "hgde.diffusion": ("DIFFUSIVITIES", "Diffusivity", "GraphFlow", "dirichlet_energy"),
@@ -37,11 +46,14 @@ if TYPE_CHECKING:
     from hgde.estimators import HGDEClassifier as HGDEClassifier
     from hgde.estimators import HGDEEmbedder as HGDEEmbedder
     from hgde.estimators import HGDELinkPredictor as HGDELinkPredictor
+    from hgde.geometry import SPACES as SPACES
     from hgde.geometry import Curvature as Curvature
     from hgde.geometry import Euclidean as Euclidean
     from hgde.geometry import GeooptManifold as GeooptManifold
+    from hgde.geometry import Lorentz as Lorentz
     from hgde.geometry import Manifold as Manifold
     from hgde.geometry import PoincareBall as PoincareBall
+    from hgde.geometry import Product as Product
     from hgde.graph import Graph as Graph
     from hgde.graph import SparseFeatures as SparseFeatures
     from hgde.graph.ricci import ollivier_ricci as ollivier_ricci
@@ -49,7 +61,7 @@ if TYPE_CHECKING:
     from hgde.models import HGDEConv as HGDEConv
     from hgde.models import HPDEBlock as HPDEBlock
     from hgde.settings import Settings as Settings
-    from hgde.solvers import METHODS as METHODS
+    from hgde.solvers import SOLVERS as SOLVERS
     from hgde.solvers import Flow as Flow
     from hgde.solvers import Solution as Solution
     from hgde.solvers import odeint as odeint

@@ -29,7 +29,7 @@ SOLVERS = (
     *("heuler", "hrk4", "ham"),
     *("euler", "midpoint", "heun", "rk4", "bosh3", "dopri5", "explicit_adams", "implicit_adams"),
 )
-"""Names of :data:`hgde.solvers.METHODS`, listed here so that settings are checked without loading torch."""
+"""Names of :data:`hgde.solvers.SOLVERS`, listed here so that settings are checked without loading torch."""
 
 DATA, MODEL, TRAINING, RUN = "Data", "Model", "Training", "Run"
 

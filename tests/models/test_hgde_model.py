@@ -13,7 +13,7 @@ from hgde.geometry import Curvature, PoincareBall, ball
 from hgde.graph import Graph, SparseFeatures
 from hgde.models import HGDE, Encoder, HGDEConv, HPDEBlock, LinkDecoder, NodeDecoder
 from hgde.settings import Settings
-from hgde.solvers import METHODS, RungeKutta
+from hgde.solvers import SOLVERS, RungeKutta
 from hgde.solvers.tableau import DOPRI5
 from hgde.training.optimisers import Optimisers
 
@@ -94,7 +94,7 @@ def test_the_shortcut_equals_the_solver(diffusivity, features, epidemic):
     torch.testing.assert_close(model.block(z0, epidemic.graph), solved, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", SOLVERS)
 def test_recomputing_gives_the_gradient_of_storing(method, features, epidemic):
     gradients = []
     for gradient in ("backprop", "recompute"):

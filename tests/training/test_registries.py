@@ -7,7 +7,7 @@ import pytest
 from hgde.data.disease import simulate_disease
 from hgde.diffusion import DIFFUSIVITIES
 from hgde.settings import Settings
-from hgde.solvers import METHODS
+from hgde.solvers import SOLVERS
 from hgde.training.prepare import make_task
 from hgde.training.run import train
 
@@ -32,7 +32,7 @@ def epidemic():
     return {"dataset": dataset, "task": make_task(dataset, SETTINGS)}
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", SOLVERS)
 @pytest.mark.parametrize("diffusivity", DIFFUSIVITIES)
 def test_it_trains(diffusivity, method, epidemic):
     settings = SETTINGS.replace(diffusivity=diffusivity, method=method)

@@ -12,7 +12,7 @@ from hgde.geometry import PoincareBall
 from hgde.graph import Graph
 from hgde.kernels import FusedBall, diffuse_steps
 from hgde.models.encoder import Encoder
-from hgde.solvers import METHODS, Flow, Method, Solution, odeint
+from hgde.solvers import SOLVERS, Flow, Method, Solution, odeint
 
 
 class HPDEBlock(nn.Module):
@@ -21,7 +21,7 @@ class HPDEBlock(nn.Module):
     Args:
         flow: the flow to integrate.
         time: ``T``.
-        method: any method of :data:`hgde.solvers.METHODS`, by name or as an object.
+        method: any method of :data:`hgde.solvers.SOLVERS`, by name or as an object.
         step: step of fixed-step methods.
         rtol, atol: tolerances of adaptive methods.
         gradient: ``"backprop"``, or ``"recompute"`` (exact, keeps one state per step).
@@ -57,8 +57,7 @@ class HPDEBlock(nn.Module):
 
     def solve(self, z0: Tensor, graph: Graph, times: list[float]) -> Solution:
         """The solution at the given times, with its statistics."""
-        method = METHODS.get(self.method) if isinstance(self.method, str) else self.method
-        adaptive = method is not None and method.adaptive
+        adaptive = (SOLVERS.get(self.method)() if isinstance(self.method, str) else self.method).adaptive
         return odeint(
             Flow(self.flow.bind(z0, graph)),
             z0,

@@ -49,7 +49,9 @@ def _closest(points: Tensor, rows: Tensor, possible: Tensor, k: int) -> Tensor:
     exact = torch.cat(
         [
             (points[rows[row[part]]] - points[column[part]]).square().sum(1)
-            for part in torch.arange(row.numel(), device=row.device).split(max(1, _PAIR_NUMBERS // max(points.shape[1], 1)))
+            for part in torch.arange(row.numel(), device=row.device).split(
+                max(1, _PAIR_NUMBERS // max(points.shape[1], 1))
+            )
         ]
     )
     exact[rows[row] == column] = -1

@@ -238,7 +238,9 @@ def draw_trials(report: TuningReport) -> Figure | None:
     numbers, scores = zip(*complete, strict=True)
     figure, axes = _figure(6.4, 3.3)
     axes.scatter(numbers, scores, s=22, color=COLOURS[0], alpha=0.7, linewidths=0, label="trial")
-    axes.step(numbers, np.maximum.accumulate(scores), where="post", color=COLOURS[1], linewidth=1.6, label="best so far")
+    axes.step(
+        numbers, np.maximum.accumulate(scores), where="post", color=COLOURS[1], linewidth=1.6, label="best so far"
+    )
     axes.set(xlabel="trial", ylabel=report.score_name)
     axes.legend()
     return figure

@@ -38,7 +38,9 @@ def neighbour_probabilities(z: Tensor, perplexity: float) -> Tensor:
     return (rows + rows.T) / (2.0 * len(z))
 
 
-def cosne_loss(points: Tensor, p: Tensor, levels: Tensor, *, gamma: float, weight: float, exaggeration: float = 1.0) -> Tensor:
+def cosne_loss(
+    points: Tensor, p: Tensor, levels: Tensor, *, gamma: float, weight: float, exaggeration: float = 1.0
+) -> Tensor:
     """The loss above for points of the disk ``[N, 2]``, ``p [N, N]`` and ``levels = |x|^2 [N]``."""
     likeness = gamma / (ball.dist(points[:, None], points[None], 1.0).square() + gamma * gamma)
     off = 1.0 - torch.eye(len(points), dtype=points.dtype)

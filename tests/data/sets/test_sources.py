@@ -1,6 +1,8 @@
 """Every original form, served by a real server, becomes the same data set as the neutral form."""
 
 import hashlib
+import io
+import tarfile
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +10,7 @@ import originals
 import pytest
 import torch
 from data_server import Behaviour, serve
+from specs import with_spec
 
 from hgde.data import DATASETS, DataError, fetch_dataset, load
 from hgde.data.spec import RemoteFile
@@ -25,8 +28,8 @@ def publish(monkeypatch):
                 behaviour.content[f"/{file}"] = content
                 digest = hashlib.sha256(content).hexdigest()
                 remotes.append(RemoteFile(f"{behaviour.address}/{file}", len(content), digest, file))
-            spec = replace(DATASETS[name], files=tuple(remotes), expected=None, **changes)
-            monkeypatch.setitem(DATASETS, name, spec)
+            monkeypatch.setattr("hgde.data.fetch.SCHEMES", ("http",))
+            with_spec(monkeypatch, replace(DATASETS.get(name), files=tuple(remotes), expected=None, **changes))
             return behaviour
 
         yield start
@@ -167,27 +170,65 @@ def test_generated_sets_take_options_and_others_do_not():
         load("digits", seed=3)
 
 
-def test_20news_recipe(monkeypatch, tmp_path):
+def posts_archive(topics, posts_per_topic, random):
+    """An archive like the original: two parts, a folder per topic, numbered posts in Latin-1."""
+    words = ["rocket", "orbit", "engine", "wheel", "moon", "caf\xe9"]
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        for part in ("test", "train"):
+            for topic in topics:
+                for number in random.permutation(posts_per_topic):
+                    text = " ".join(random.choice(words, 12)).encode("latin1")
+                    info = tarfile.TarInfo(f"20news-bydate-{part}/{topic}/{10 * number}")
+                    info.size = len(text)
+                    archive.addfile(info, io.BytesIO(text))
+    return stream.getvalue()
+
+
+TOPICS = ["alt.atheism", "comp.graphics", "rec.autos", "sci.space", "talk.politics.guns"]
+
+
+def test_20news_recipe(publish):
     """The posts themselves cannot be had here; the recipe is checked on posts of its own."""
-    from types import SimpleNamespace
-
-    asked = {}
-    posts = ["rocket orbit rocket", "engine car the", "orbit moon", "car wheel engine engine"] * 5
-
-    def fetch(**options):
-        asked.update(options)
-        return SimpleNamespace(data=posts, target=np.array([0, 1, 0, 1] * 5), target_names=["space", "autos"])
-
-    monkeypatch.setattr("sklearn.datasets.fetch_20newsgroups", fetch)
-    monkeypatch.setitem(DATASETS, "20news", replace(DATASETS["20news"], expected=None))
+    publish("20news", {"20news-bydate.tar.gz": posts_archive(TOPICS, 6, np.random.RandomState(0))})
     dataset = load("20news", k=3)
-    assert asked["subset"] == "all"
-    assert len(asked["categories"]) == 10
-    assert dataset.feature_names == ["car", "engine", "moon", "orbit", "rocket", "wheel"]
-    torch.testing.assert_close(dense(dataset).square().sum(1), torch.ones(20))
-    assert dataset.class_names == ["space", "autos"]
+    assert dataset.feature_names == ["café", "engine", "moon", "orbit", "rocket", "wheel"]
+    torch.testing.assert_close(dense(dataset).square().sum(1), torch.ones(48))
+    assert dataset.class_names == ["alt.atheism", "rec.autos", "sci.space", "talk.politics.guns"]
+    assert torch.bincount(dataset.labels).tolist() == [12] * 4
+
+
+def test_20news_posts_are_in_the_order_of_scikit_learns_loader(tmp_path):
+    from sklearn.datasets import load_files
+
+    from hgde.data.sets.news20 import TOPICS as CHOSEN
+    from hgde.data.sets.news20 import read_posts
+
+    path = tmp_path / "20news-bydate.tar.gz"
+    path.write_bytes(posts_archive(TOPICS, 9, np.random.RandomState(1)))
+    texts, labels, names = read_posts(path)
+    with tarfile.open(path) as archive:
+        archive.extractall(tmp_path, filter="data")
+    parts = [load_files(tmp_path / f"20news-bydate-{part}", encoding="latin1") for part in ("train", "test")]
+    kept = [n for n, topic in enumerate(parts[0].target_names) if topic in CHOSEN]
+    listed = [pair for part in parts for pair in zip(part.target, part.data, strict=True)]
+    expected = [(kept.index(y), text) for y, text in listed if y in kept]
+    order = np.arange(len(expected))
+    np.random.RandomState(42).shuffle(order)
+    assert names == [topic for topic in TOPICS if topic in CHOSEN]
+    assert list(zip(labels.tolist(), texts, strict=True)) == [expected[place] for place in order]
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", "half", "empty"])
+def test_a_20news_archive_that_is_none(content, publish):
+    whole = posts_archive(TOPICS if content == "half" else [], 3, np.random.RandomState(0))
+    publish(
+        "20news", {"20news-bydate.tar.gz": {"half": whole[: len(whole) // 2], "empty": whole}.get(content, content)}
+    )
+    with pytest.raises(DataError, match=r"20news-bydate\.tar\.gz: (not a readable tar\.gz archive|expected posts)"):
+        load("20news")
 
 
 def test_20news_offline_says_what_to_do():
-    with pytest.raises(DataError, match=r"20news.*put 20news\.npz into the folder"):
+    with pytest.raises(DataError, match=r"Put 20news\.npz .* into .*HGDE_DATA.*20news-bydate\.tar\.gz"):
         load("20news", download=False)

@@ -14,7 +14,7 @@ from hgde.geometry import Manifold, PoincareBall
 from hgde.graph import Graph
 from hgde.kernels import FusedBall, diffuse_steps
 from hgde.sections import Chosen
-from hgde.solvers import Flow, HEuler, Method, Solution, odeint
+from hgde.solvers import Flow, HEuler, Method, Solution, configured, odeint
 from hgde.solvers.registry import resolve
 
 logger = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ class HPDEBlock(nn.Module):
     Args:
         flow: the flow to integrate.
         time: ``T``.
-        method: any method of :data:`hgde.solvers.METHODS`, by name or as an object.
+        method: any method of :data:`hgde.solvers.SOLVERS`, by name or as an object.
         step: step of fixed-step methods.
         rtol, atol: tolerances of adaptive methods.
         gradient: ``"backprop"``, or ``"recompute"`` (exact, keeps one state per step).
@@ -53,7 +53,8 @@ class HPDEBlock(nn.Module):
         cls, flow: GraphFlow, time: float, solver: Chosen, gradient: Literal["backprop", "recompute"] = "backprop"
     ) -> HPDEBlock:
         """A block whose solver is a choice among :data:`hgde.solvers.SOLVERS`."""
-        return cls(flow, time, solver.entry.method, getattr(solver.options, "step", 1.0), gradient=gradient)
+        method, call = configured(solver)
+        return cls(flow, time, method, gradient=gradient, **call)
 
     def forward(self, z0: Tensor, graph: Graph) -> Tensor:
         """Points at time ``T``, ``[N, d]``."""

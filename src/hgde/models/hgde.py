@@ -95,9 +95,6 @@ class HGDE(Model):
         """Points after diffusion, ``[N, coordinates]``."""
         return self.block(self.encoder(features), graph)
 
-    def forward(self, features: Features, graph: Graph) -> Tensor:
-        return self.readout(self.embed(features, graph))
-
     def readout(self, z: Tensor) -> Tensor:
         """``[n, outputs]`` of some of the points of :meth:`embed`."""
         if self.decoder is None:

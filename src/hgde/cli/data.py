@@ -21,12 +21,12 @@ def list_datasets(data_root: Root = None) -> None:
     from rich.table import Table
 
     from hgde.data.loading import at_hand
-    from hgde.data.registry import DATASETS
+    from hgde.data.spec import DATASETS
 
     table = Table("name", "what", "tasks", "nodes", "edges", "features", "classes", "at hand", title="data sets")
     for column in table.columns[3:7]:
         column.justify = "right"
-    for spec in DATASETS.values():
+    for _, spec in DATASETS.items():
         numbers = ["-"] * 4
         if spec.expected is not None:
             counts = (spec.expected.nodes, spec.expected.edges, spec.expected.features, spec.expected.classes)
@@ -43,7 +43,7 @@ def describe(name: Annotated[str, typer.Argument(help="Name of a data set.")], d
     from rich.table import Table
 
     from hgde.data.loading import at_hand
-    from hgde.data.registry import find_spec
+    from hgde.data.spec import find_spec
 
     spec = find_spec(name)
     console = Console(highlight=False)
@@ -106,8 +106,6 @@ def get(
     typer.echo(f"from {place}" if place is not None else "nothing to fetch")
 
 
-def register(app: typer.Typer) -> None:
-    group = typer.Typer(no_args_is_help=True, help="List, describe and fetch data sets.")
-    for name, command in (("list", list_datasets), ("info", describe), ("get", get)):
-        group.command(name)(command)
-    app.add_typer(group, name="data")
+data = typer.Typer(no_args_is_help=True, help="List, describe and fetch data sets.", add_completion=False)
+for _name, _command in (("list", list_datasets), ("info", describe), ("get", get)):
+    data.command(_name)(_command)

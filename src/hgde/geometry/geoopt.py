@@ -108,6 +108,10 @@ class GeooptManifold(Manifold):
         )
 
     def expmap(self, x: Tensor, v: Tensor) -> Tensor:
+        if self._is_sphere:
+            # geoopt's has no gradient at v = 0, where a node without neighbours is.
+            angle = numerics.safe_norm(v)
+            return torch.cos(angle) * x + torch.sinc(angle / torch.pi) * v
         result: Tensor = self.base.expmap(x, v)
         return result
 
@@ -152,8 +156,13 @@ class GeooptManifold(Manifold):
         result: Tensor = self.base.projx(x)
         return result
 
+    def tangent(self, x: Tensor, u: Tensor) -> Tensor:
+        result: Tensor = self.base.proju(x, u)
+        return result
+
     def egrad2rgrad(self, x: Tensor, g: Tensor) -> Tensor:
-        result: Tensor = self.base.egrad2rgrad(x, g)
+        # A copy: geoopt's hyperboloid turns the gradient's time coordinate round in place.
+        result: Tensor = self.base.egrad2rgrad(x, g.clone())
         return result
 
     def dexp(self, x: Tensor, v: Tensor, w: Tensor, y: Tensor | None = None) -> Tensor:

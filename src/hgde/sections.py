@@ -195,9 +195,9 @@ def inert_reason(built: Section, key: str) -> str | None:
 
 @dataclass(frozen=True)
 class Leaf:
-    """One setting of a tree: where it is, what it is called when flat, and which choice it belongs to.
+    """One setting of a tree: where it is, what it is called when flat, and which choices it hangs on.
 
-    ``owner`` is ``(path of the choice, name of the entry)`` for settings that exist only when that entry is chosen.
+    ``owners`` holds ``(path of the choice, name of the entry)`` for every entry that must be chosen for it to exist.
     """
 
     path: str
@@ -206,7 +206,7 @@ class Leaf:
     kind: Any
     default: Any
     choices: tuple[str, ...]
-    owner: tuple[str, str] | None
+    owners: tuple[tuple[str, str], ...] = ()
     registry: Registry[Any] | None = None
 
     @property
@@ -218,31 +218,31 @@ def leaves(
     kind: type[Section], entries: Callable[[str, Registry[Any]], list[str]] | None = None, path: str = ""
 ) -> Iterator[Leaf]:
     """Every setting of a tree. ``entries(path, registry)`` says which entries of a choice to open; default: all."""
-    yield from _leaves(kind, entries or (lambda _, registry: registry.names()), path, None)
+    yield from _leaves(kind, entries or (lambda _, registry: registry.names()), path, ())
 
 
 def _leaves(
     kind: type[Section],
     entries: Callable[[str, Registry[Any]], list[str]],
     path: str,
-    owner: tuple[str, str] | None,
+    owners: tuple[tuple[str, str], ...],
 ) -> Iterator[Leaf]:
     hints = typing.get_type_hints(kind)
     for spec in dataclasses.fields(kind):
         where = f"{path}.{spec.name}" if path else spec.name
         declaration = _declared(spec)
         if declaration is None:
-            yield from _leaves(hints[spec.name], entries, where, owner)
+            yield from _leaves(hints[spec.name], entries, where, owners)
         elif declaration.registry is not None:
             registry = declaration.registry
             flag = declaration.flag or spec.name
-            yield Leaf(f"{where}.{NAME}", flag, declaration.help, str, declaration.entry, (), owner, registry)
+            yield Leaf(f"{where}.{NAME}", flag, declaration.help, str, declaration.entry, (), owners, registry)
             for name in entries(where, registry):
-                yield from _leaves(settings_of(registry.get(name)), entries, where, (where, name))
+                yield from _leaves(settings_of(registry.get(name)), entries, where, (*owners, (where, name)))
         else:
             yield Leaf(
                 where, declaration.flag or spec.name, declaration.help, hints[spec.name], spec.default,
-                declaration.choices, owner,
+                declaration.choices, owners,
             )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from hgde.geometry import LIMITS, PoincareBall, ball, count_pullbacks
+from hgde.geometry import LIMITS, PoincareBall, ball, count_projections
 
 DTYPES = list(LIMITS)
 
@@ -142,10 +142,10 @@ def test_half_precision_is_refused_in_words():
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_pullbacks_are_counted_once_each(dtype):
+def test_projections_are_counted_once_each(dtype):
     x = torch.tensor([[0.5, 0.0], [2.0, 0.0], [0.0, -3.0]], dtype=dtype)
-    with count_pullbacks() as outer:
-        with count_pullbacks() as inner:
+    with count_projections() as outer:
+        with count_projections() as inner:
             once = ball.project(x, 1.0)
         assert inner.total == 2
         ball.project(once, 1.0)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from hgde.geometry import ball
-from hgde.geometry.numerics import count_pullbacks
+from hgde.geometry.numerics import count_projections
 from hgde.kernels import exp_origin, log_origin, translate_tangent
 from kernels.graphs import points, vectors
 
@@ -49,7 +49,7 @@ def test_maps_at_the_origin_equal_the_ball(length):
 
 
 def test_points_pulled_back_are_counted():
-    with count_pullbacks() as counter:
+    with count_projections() as counter:
         out = exp_origin(vectors(30, 3, 0, 1e3, torch.float32), torch.tensor(1.0), "fused")
     assert counter.total == 30
     assert (out.norm(dim=-1) < 1).all()

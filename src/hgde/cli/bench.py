@@ -62,8 +62,3 @@ def bench(
         console.print(f"[red]Short of the bar: {', '.join(short)}.[/red] Figures in {output}.")
     else:
         console.print(f"[green]Every bar that could be judged is met.[/green] Figures in {output}.")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("bench")(bench)

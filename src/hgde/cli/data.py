@@ -106,8 +106,6 @@ def get(
     typer.echo(f"from {place}" if place is not None else "nothing to fetch")
 
 
-def register(app: typer.Typer) -> None:
-    group = typer.Typer(no_args_is_help=True, help="List, describe and fetch data sets.")
-    for name, command in (("list", list_datasets), ("info", describe), ("get", get)):
-        group.command(name)(command)
-    app.add_typer(group, name="data")
+data = typer.Typer(no_args_is_help=True, help="List, describe and fetch data sets.", add_completion=False)
+for _name, _command in (("list", list_datasets), ("info", describe), ("get", get)):
+    data.command(_name)(_command)

@@ -63,7 +63,3 @@ def info(
     for key, value in rows.items():
         table.add_row(key, value)
     Console(highlight=False).print(table)
-
-
-def register(app: typer.Typer) -> None:
-    app.command()(info)

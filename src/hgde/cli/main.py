@@ -1,23 +1,87 @@
-"""The command line: each command parses, calls the library and prints. Heavy imports stay inside the commands."""
+"""The command line. Each command is a module that parses, calls the library and prints; it is imported when called."""
 
 from __future__ import annotations
 
-import typer
+from importlib import import_module
+from typing import Annotated, Any
 
-from hgde.cli import bench, data, demo, info, orders, reproduce, train
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+COMMANDS = {
+    "demo": ("hgde.cli.demo:demo", "The main job on data made on the spot, beside simpler models."),
+    "train": ("hgde.cli.train:train", "Train on a registered data set or your own graph."),
+    "evaluate": ("hgde.cli.use:evaluate", "Score a trained run again."),
+    "predict": ("hgde.cli.use:predict", "Predict nodes or links and write a table."),
+    "embed": ("hgde.cli.use:embed", "Export the embedding of a trained run."),
+    "energy": ("hgde.cli.use:energy", "Dirichlet energy along the diffusion of a trained run."),
+    "info": ("hgde.cli.info:info", "Measure a graph: sizes, homophily, hyperbolicity."),
+    "list": ("hgde.cli.listing:list_entries", "Name the models, diffusivities, solvers, metrics, ... there are."),
+    "data": ("hgde.cli.data:data", "List, describe and fetch data sets."),
+    "orders": ("hgde.cli.orders:orders", "Declared and measured order of every solver."),
+    "reproduce": ("hgde.cli.reproduce:reproduce", "The published tables, ours beside published."),
+    "search": ("hgde.cli.reproduce:search", "Search for better settings of a table's row."),
+    "bench": ("hgde.cli.bench:bench", "Every speed and memory ratio beside its bar."),
+}
+
+
+class _Lazy(TyperCommand):
+    """Stands for a command until it is called; ``hgde --help`` therefore imports none of them."""
+
+    def __init__(self, name: str, place: str, help: str) -> None:
+        super().__init__(name, help=help, callback=None)
+        self.place = place
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        module, _, function = self.place.partition(":")
+        target = getattr(import_module(module), function)
+        if isinstance(target, typer.Typer):
+            command = get_command(target)
+        else:
+            app = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
+            app.command(self.name, context_settings={"help_option_names": ["-h", "--help"]})(target)
+            command = get_command(app)
+        return command.make_context(info_name, args, parent=parent, **extra)
+
+
+class _Commands(TyperGroup):
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return _Lazy(cmd_name, *COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
+
 
 app = typer.Typer(
     name="hgde",
-    help="Graph diffusion in hyperbolic space: train on your own graph, embed, predict, and take the solvers apart.\n\n"
-    "Start with [bold]hgde demo[/bold], then [bold]hgde train --help[/bold].",
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (demo, train, info, data, orders, reproduce, bench):
-    module.register(app)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from hgde import __version__
+
+        typer.echo(f"hgde {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Graph diffusion in hyperbolic space: train on your own graph, embed, predict, and take the solvers apart.
+
+    Start with [bold]hgde demo[/bold], then [bold]hgde train --help[/bold].
+    """
 
 
 def run() -> None:

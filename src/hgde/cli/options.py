@@ -1,4 +1,4 @@
-"""Command-line options made from the settings, so that each is declared once."""
+"""Command-line options made from the declarations of the settings, so that each is written once."""
 
 from __future__ import annotations
 
@@ -12,29 +12,39 @@ from typing import Annotated, Any
 
 import typer
 
-from hgde.settings import FIELDS, Settings, from_dict, read_settings
-
-_TYPES = typing.get_type_hints(Settings)
+from hgde.pipeline.settings import default_flat_settings, make_settings, owners_of, place_flat, read_settings
+from hgde.sections import Leaf, nested, overlay, parse_assignment
 
 SettingsFile = Annotated[
     Path | None, typer.Option("--settings", help="File of settings (TOML or JSON); options given here win over it.")
 ]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="PATH=VALUE", help="Any setting by its path, such as --set model.solver.s_max=3."),
+]
+_PANELS = {"data": "Data", "preprocessing": "Preprocessing", "task": "Task", "model": "Model", "training": "Training"}
 
 
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command an option for every setting; it receives them, merged, as ``settings``."""
+    """Give a command an option for every setting of the default model; it receives them, merged, as ``settings``.
+
+    It also receives ``given``: the nested values that the user gave, in a file or as options.
+    """
+    flat = default_flat_settings()
     own = inspect.signature(command, eval_str=True).parameters
-    parameters = [p for name, p in own.items() if name != "settings"]
-    parameters.append(_keyword("settings_file", SettingsFile))
-    parameters += [_keyword(name, _annotation(name)) for name in FIELDS]
+    parameters = [p for name, p in own.items() if name not in ("settings", "given")]
+    parameters += [_keyword("settings_file", SettingsFile), _keyword("assignments", Assignments)]
+    parameters += [_keyword(name, _annotation(name, leaf)) for name, leaf in flat.items()]
 
     @functools.wraps(command)
     def run(**values: Any) -> None:
-        given = {name: values.pop(name) for name in FIELDS}
-        file = values.pop("settings_file")
-        merged = read_settings(file) if file is not None else {}
-        merged |= {name: value for name, value in given.items() if value is not None}
-        command(settings=from_dict(merged), **values)
+        flags = {name: value for name in flat if (value := values.pop(name)) is not None}
+        file, assignments = values.pop("settings_file"), values.pop("assignments") or []
+        below = read_settings(file) if file is not None else {}
+        by_path = dict(parse_assignment(text) for text in assignments)
+        given = overlay(below, nested(place_flat(flags, overlay(below, nested(by_path)))))
+        given = overlay(given, nested(by_path))
+        command(settings=make_settings(given), given=given, **values)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # functions carry it, their type does not say so
     run.__annotations__ = {p.name: p.annotation for p in parameters}
@@ -45,24 +55,22 @@ def _keyword(name: str, annotation: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
-def _annotation(name: str) -> Any:
-    spec, kind = FIELDS[name], _TYPES[name]
-    options = typing.get_args(kind) if isinstance(kind, types.UnionType) else (kind,)
+def _annotation(name: str, leaf: Leaf) -> Any:
+    options = typing.get_args(leaf.kind) if isinstance(leaf.kind, types.UnionType) else (leaf.kind,)
     wanted = next(option for option in options if option is not type(None))
     wanted = str if typing.get_origin(wanted) is typing.Literal else wanted
     is_tuple = typing.get_origin(wanted) is tuple
-    value: Any = spec.default
-    default = ",".join(f"{v:g}" for v in value) if is_tuple else value
+    default = ",".join(f"{v:g}" if isinstance(v, float) else str(v) for v in leaf.default) if is_tuple else leaf.default
     flag = f"--{name.replace('_', '-')}"
     names = [f"{flag}/--no-{flag[2:]}"] if wanted is bool else [flag]
-    choices = spec.metadata["choices"]
-    metavar = "|".join(choices) if choices else ("A,B,C" if is_tuple else None)
+    metavar = "|".join(leaf.choices) if leaf.choices else ("A,B,..." if is_tuple else None)
+    entries = owners_of(name)
+    owner = f" [dim]({', '.join(entries[:3])}{', ...' if len(entries) > 3 else ''})[/dim]" if entries else ""
+    shown = "" if default in (None, "") else f" [dim]Default: {default}[/dim]"
     option = typer.Option(
         *names,
-        help=spec.metadata["help"]
-        if default in (None, "")
-        else f"{spec.metadata['help']} [dim]Default: {default}[/dim]",
-        rich_help_panel=spec.metadata["group"],
+        help=f"{leaf.help}{owner}{shown}",
+        rich_help_panel=_PANELS.get(leaf.section, "Run"),
         show_default=False,
         metavar=metavar,
     )

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 
 from hgde.data import Dataset, read_graph
+from hgde.data.columns import Columns
+from hgde.data.preprocessing import PreprocessingSettings, Preprocessor
 from hgde.graph import Features, Graph, GraphError, SparseFeatures
 from hgde.graph.knn import knn_graph
 
@@ -25,6 +27,8 @@ class Given:
     graph: Any = None
     labels: Any = None
     validation: Any = None
+    names: list[str] | None = None
+    """What a DataFrame's index calls the rows; ``None`` where they are only numbered."""
 
 
 def unpack(X: Any, y: Any = None, graph: Any = None, edge_index: Any = None, validation: Any = None) -> Given:
@@ -36,7 +40,7 @@ def unpack(X: Any, y: Any = None, graph: Any = None, edge_index: Any = None, val
         raise ValueError("give either graph or edge_index, not both")
     graph = graph if edge_index is None else _Pairs(edge_index)
     if not _holds_graph(X):
-        return Given(_array(X), graph, None if y is None else _array(y), validation)
+        return Given(_array(X), graph, None if y is None else _array(y), validation, _row_names(X))
     dataset = X if isinstance(X, Dataset) else read_graph(X)
     features = dataset.features.to_scipy() if isinstance(dataset.features, SparseFeatures) else dataset.features.numpy()
     graph = dataset.graph if graph is None else graph
@@ -54,26 +58,47 @@ def unpack(X: Any, y: Any = None, graph: Any = None, edge_index: Any = None, val
     return Given(features, graph, names[codes], validation)
 
 
-def as_features(rows: Any, dtype: torch.dtype) -> Features:
+def is_frame(X: Any) -> bool:
+    """Whether it is a DataFrame, whose columns have names and kinds."""
+    return hasattr(X, "columns") and hasattr(X, "iloc")
+
+
+def _row_names(X: Any) -> list[str] | None:
+    """The index of a DataFrame, unless it merely counts."""
+    if not is_frame(X) or X.index.equals(type(X.index)(range(len(X)))):
+        return None
+    return [str(name) for name in X.index]
+
+
+def as_features(rows: Any) -> Features:
     """Validated rows as a tensor, sparse ones in CSR form."""
     if hasattr(rows, "tocsr"):
-        return SparseFeatures.from_scipy(rows.tocsr(), dtype)
-    return torch.as_tensor(np.ascontiguousarray(rows)).to(dtype)
+        return SparseFeatures.from_scipy(rows.tocsr(), torch.float64)
+    return torch.as_tensor(np.ascontiguousarray(rows)).double()
 
 
-def as_graph(graph: Any, features: Features, neighbours: int) -> Graph:
-    """The graph on the rows of ``features``; without one, that of nearest neighbours."""
-    num_nodes = int(features.shape[0])
+def as_graph(graph: Any, rows: Features | Columns, neighbours: int, names: list[str] | None = None) -> Graph:
+    """The graph on the rows; without one, that of nearest neighbours. ``names`` are what the rows are called."""
+    num_nodes = int(rows.shape[0])
     if graph is None:
+        features = (
+            Preprocessor.fit(Dataset("X", Graph.from_edges([], num_nodes), rows), PreprocessingSettings()).transform(
+                Dataset("X", Graph.from_edges([], num_nodes), rows)
+            )
+            if isinstance(rows, Columns)
+            else rows
+        )
         return knn_graph(features, min(neighbours, num_nodes))
-    found = _read(graph, num_nodes)
+    found = _read(graph, num_nodes, names)
     if found.num_nodes != num_nodes:
         raise GraphError(f"the graph has {found.num_nodes} nodes, X has {num_nodes} rows; they must be the same nodes")
     return found
 
 
-def fingerprint(features: Features) -> str:
+def fingerprint(features: Features | Columns) -> str:
     """Tells whether rows are the ones that were trained on."""
+    if isinstance(features, Columns):
+        return features.hash
     parts = [features] if isinstance(features, Tensor) else [features.indptr, features.indices, features.values]
     digest = hashlib.sha256(str(tuple(features.shape)).encode())
     for part in parts:
@@ -86,7 +111,7 @@ class _Pairs:
     edge_index: Any
 
 
-def _read(graph: Any, num_nodes: int) -> Graph:
+def _read(graph: Any, num_nodes: int, names: list[str] | None) -> Graph:
     if isinstance(graph, Graph):
         return graph
     if isinstance(graph, Dataset):
@@ -97,16 +122,32 @@ def _read(graph: Any, num_nodes: int) -> Graph:
         return Graph.from_scipy(graph.tocsr())
     if hasattr(graph, "edge_index"):
         return Graph.from_edges(graph.edge_index, num_nodes)
-    if _holds_graph(graph):  # networkx; rows of X are in the order of its nodes
-        place = {node: number for number, node in enumerate(graph.nodes)}
-        pairs = np.array([(place[u], place[v]) for u, v in graph.edges()], dtype=np.int64).reshape(-1, 2).T
-        return Graph.from_edges(pairs, len(place))
+    if _holds_graph(graph):
+        return _read_networkx(graph, names)
     table = _array(graph)
     if getattr(table, "ndim", 0) == 2 and table.shape == (num_nodes, num_nodes):
         from scipy.sparse import csr_matrix
 
         return Graph.from_scipy(csr_matrix(table))
     return Graph.from_edges(_integers(table), num_nodes)
+
+
+def _read_networkx(graph: Any, names: list[str] | None) -> Graph:
+    """Nodes are matched to rows by name where rows have names, else taken in order."""
+    nodes = list(graph.nodes)
+    place = {node: number for number, node in enumerate(nodes)}
+    if names is not None:
+        row = {name: number for number, name in enumerate(names)}
+        missing = [str(node) for node in nodes if str(node) not in row]
+        if missing:
+            raise GraphError(f"node {missing[0]!r} of the graph is not in the index of X ({len(missing)} are not)")
+        place = {node: row[str(node)] for node in nodes}
+    weights = [data.get("weight", 1.0) for _, _, data in graph.edges(data=True)]
+    pairs = np.array([(place[u], place[v]) for u, v in graph.edges()], dtype=np.int64).reshape(-1, 2).T
+    is_weighted = any(weight != 1.0 for weight in weights)
+    return Graph.from_edges(
+        pairs, len(names or nodes), undirected=True, weights=torch.tensor(weights).double() if is_weighted else None
+    )
 
 
 def _integers(pairs: Any) -> Array:

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted
 
-from hgde.data import Dataset
 from hgde.data.splits import link_split
 from hgde.estimators.base import Array, HGDEEstimator
 from hgde.estimators.inputs import unpack
+from hgde.estimators.parameters import with_parameters
 from hgde.graph import GraphError
-from hgde.training.prepare import link_task
+from hgde.tasks.links import LinkPrediction
 
 
 class _FromEdges(HGDEEstimator):
-    def fit(self, X: Any, y: Any = None, *, graph: Any = None, edge_index: Any = None) -> Any:
+    task = "links"
+
+    def fit(self, X: Any, y: Any = None, *, graph: Any = None, edge_index: Any = None) -> Self:
         """Learn to tell edges from non-edges; a share ``validation_fraction`` of the edges is held back to stop by.
 
-        ``y`` is not used. ``X`` and the graph may be all that :class:`HGDEClassifier` takes.
+        ``y`` is there for pipelines and not used. ``X`` and the graph may be all that :class:`HGDEClassifier` takes.
         """
-        given = unpack(X, None, graph, edge_index)
-        settings = self._settings("links")
-        features, _ = self._start(given.rows, given.graph, settings)
+        settings = self.settings()
+        dataset = self._start(unpack(X, None, graph, edge_index), settings)
         num_edges = int(self.graph_.undirected_edges.shape[1])
         if num_edges < 2:
             raise GraphError(
@@ -33,13 +34,12 @@ class _FromEdges(HGDEEstimator):
                 f"(n_samples={self.graph_.num_nodes}) has {num_edges}"
             )
         share = max(self.validation_fraction, 1.000001 / num_edges)
-        split = link_split(self.graph_, settings.seed, "clean", val_share=share, test_share=0.0)
-        task = link_task(Dataset("X", self.graph_, features), split, settings)
-        task.graph = self._passing(task.graph, settings)
-        self._train(task, settings)
+        split = link_split(self.graph_, settings.run.seed, "clean", val_share=share, test_share=0.0)
+        self._train(dataset, LinkPrediction.pose_on(dataset, settings.task.options, split), settings)  # type: ignore[arg-type]  # the chosen task's settings
         return self
 
 
+@with_parameters("links")
 class HGDEEmbedder(_FromEdges):
     """Embed nodes in the Poincaré ball without labels: joined nodes near each other, others apart.
 
@@ -51,6 +51,7 @@ class HGDEEmbedder(_FromEdges):
     """
 
 
+@with_parameters("links")
 class HGDELinkPredictor(_FromEdges):
     """Predict whether two nodes are linked, from their distance in the ball (Fermi-Dirac decoder).
 
@@ -63,12 +64,16 @@ class HGDELinkPredictor(_FromEdges):
     Attributes: ``classes_`` (0: no link, 1: link), ``embedding_`` of the fitted nodes, and those of the embedder.
     """
 
-    def fit(self, X: Any, y: Any = None, *, graph: Any = None, edge_index: Any = None) -> HGDELinkPredictor:
+    def fit(self, X: Any, y: Any = None, *, graph: Any = None, edge_index: Any = None) -> Self:
         super().fit(X, y, graph=graph, edge_index=edge_index)
         self.classes_ = np.array([0, 1])
-        given = unpack(X, None, graph, edge_index)
-        self.embedding_ = self._embed(given.rows, given.graph).cpu().numpy()
+        self.embedding_ = self.transform(X, graph=graph, edge_index=edge_index)
         return self
+
+    def _restore(self, kept: dict[str, Any]) -> None:
+        super()._restore(kept)
+        self.classes_ = np.array([0, 1])
+        self.embedding_ = self._fitted.embed(self._fitted.training_data().dataset).cpu().numpy()
 
     @torch.no_grad()
     def predict_proba(self, pairs: Any, *, X: Any = None, graph: Any = None, edge_index: Any = None) -> Array:
@@ -80,8 +85,9 @@ class HGDELinkPredictor(_FromEdges):
             self.embedding_ if X is None else self.transform(X, graph=graph, edge_index=edge_index)
         )
         found = _checked_pairs(pairs, len(points))
-        model, device = self._model()
-        linked = torch.sigmoid(model.score_pairs(points.to(device), found.to(device)).double()).cpu().numpy()
+        device = self._fitted.device
+        odds = self._fitted.learner.predict(points.to(device), found.to(device))
+        linked = torch.sigmoid(odds.double()).cpu().numpy()
         return np.stack([1 - linked, linked], axis=1)
 
     def predict(self, pairs: Any, *, X: Any = None, graph: Any = None, edge_index: Any = None) -> Array:

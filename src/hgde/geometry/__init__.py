@@ -1,21 +1,31 @@
-"""Hyperbolic geometry on the Poincaré ball, flat space and geoopt's manifolds behind one contract."""
+"""Hyperbolic space as ball and hyperboloid, flat space, products and geoopt's manifolds behind one contract."""
 
 from hgde.geometry import ball
+from hgde.geometry.contract import Manifold
 from hgde.geometry.curvature import Curvature
-from hgde.geometry.interop import GeooptManifold, manifold_parameter, to_geoopt
-from hgde.geometry.manifold import Euclidean, Manifold, PoincareBall
-from hgde.geometry.numerics import LIMITS, count_pullbacks, record_pullbacks
+from hgde.geometry.euclidean import Euclidean
+from hgde.geometry.geoopt import GeooptManifold, manifold_parameter, to_geoopt
+from hgde.geometry.lorentz import Lorentz
+from hgde.geometry.numerics import LIMITS, count_projections, counting_projections, record_projections
+from hgde.geometry.poincare import PoincareBall
+from hgde.geometry.product import Product
+from hgde.geometry.spaces import SPACES, make_space
 
 __all__ = [
     "LIMITS",
+    "SPACES",
     "Curvature",
     "Euclidean",
     "GeooptManifold",
+    "Lorentz",
     "Manifold",
     "PoincareBall",
+    "Product",
     "ball",
-    "count_pullbacks",
+    "count_projections",
+    "counting_projections",
+    "make_space",
     "manifold_parameter",
-    "record_pullbacks",
+    "record_projections",
     "to_geoopt",
 ]

@@ -7,7 +7,7 @@ Written with ``B_x = 1 - c|x|^2`` and differences of points, three identities ke
 * ``(-x) (+) y = (B_x (y-x) - c|y-x|^2 x) / D``, exactly zero at ``x = y``;
 * ``sinh^2(sqrt(c) d(x,y) / 2) = c|x-y|^2 / (B_x B_y)``, accurate for the nearest and the farthest points.
 
-Maps into the ball end with :func:`project`, which counts what it had to pull back. Cost is a few passes over the
+Maps into the ball end with :func:`project`, which counts the points that had left it. Cost is a few passes over the
 points unless a docstring says otherwise. The conformal factor, Möbius operations, exp, log, distance and parallel
 transport are those of the paper's appendix on hyperbolic geometry (eq:expmap to eq:poincare-distance).
 """
@@ -19,10 +19,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from hgde.geometry import numerics
+from hgde.geometry import chart, numerics
+from hgde.geometry.chart import Scalar
+from hgde.geometry.contract import weighted
 from hgde.geometry.numerics import dot, squared_norm
-
-Scalar = float | Tensor
 
 
 def _b(x: Tensor, c: Scalar) -> Tensor:
@@ -55,30 +55,24 @@ def egrad2rgrad(x: Tensor, g: Tensor, c: Scalar) -> Tensor:
 
 
 def project(x: Tensor, c: Scalar) -> Tensor:
-    """Pull points beyond the dtype's limit back to it along their radius; the others are returned as they are.
+    """Points beyond the dtype's limit moved to it along their radius; the others are returned as they are.
 
-    How many there were goes to :func:`hgde.geometry.numerics.record_pullbacks`.
+    How many there were goes to :func:`hgde.geometry.numerics.record_projections`.
     """
     bound = 1.0 - numerics.limits(x.dtype).margin
     squared = c * squared_norm(x)
     outside = squared > bound * bound
     scale = torch.where(outside, bound * torch.where(outside, squared, 1.0).rsqrt(), 1.0)
-    if numerics.counting_pullbacks():
-        # A point already at the limit and rescaled to it again by rounding alone is not a pull-back.
-        numerics.record_pullbacks((scale < 1.0 - 4.0 * torch.finfo(x.dtype).eps).sum())
+    if numerics.counting_projections():
+        # A point already at the limit and rescaled to it again by rounding alone was not projected.
+        numerics.record_projections((scale < 1.0 - 4.0 * torch.finfo(x.dtype).eps).sum())
     return x * scale
-
-
-def _mobius_add(x: Tensor, y: Tensor, c: Scalar, b_y: Tensor) -> Tensor:
-    b_x = _b(x, c)
-    total = x + y
-    spread = c * squared_norm(total)
-    return (b_x * total + spread * x) / (b_x * b_y + spread)
 
 
 def mobius_add(x: Tensor, y: Tensor, c: Scalar) -> Tensor:
     """Möbius addition ``x (+) y = (B_x s + c|s|^2 x) / (B_x B_y + c|s|^2)`` with ``s = x + y``."""
-    return project(_mobius_add(x, y, c, _b(y, c)), c)
+    numerator, denominator = chart.translate(x, x + y, c, _b(x, c), _b(y, c))
+    return project(numerator / denominator, c)
 
 
 def expmap0(v: Tensor, c: Scalar) -> Tensor:
@@ -93,24 +87,13 @@ def logmap0(y: Tensor, c: Scalar) -> Tensor:
 
 def expmap(x: Tensor, v: Tensor, c: Scalar) -> Tensor:
     """Exponential map, ``x (+) tanh(sqrt(c) lambda_x |v| / 2) v / (sqrt(c)|v|)`` (eq:expmap)."""
-    half = v / _b(x, c)
-    q = c * squared_norm(half)
-    return project(_mobius_add(x, numerics.tanhc(q) * half, c, numerics.sech2(q)), c)
+    numerator, denominator, _ = chart.exp(x, v, c, _b(x, c))
+    return project(numerator / denominator, c)
 
 
 def logmap(x: Tensor, y: Tensor, c: Scalar) -> Tensor:
-    """Logarithmic map, the tangent vector at ``x`` that :func:`expmap` takes to ``y``.
-
-    With ``s = y - x`` and ``q = c|s|^2 / (B_x B_y)``, the squared hyperbolic sine of half the distance,
-    ``log_x(y) = B_x (asinh(sqrt q) / sqrt q) (B_x s - c|s|^2 x) / sqrt(B_x B_y D)``:
-    no norm is taken, hence it is smooth at ``x = y``.
-    """
-    b_x, b_y = _b(x, c), _b(y, c)
-    s = y - x
-    spread = c * squared_norm(s)
-    product = b_x * b_y
-    factor = b_x * numerics.asinhc(spread / product) * (product * (product + spread)).rsqrt()
-    return factor * (b_x * s - spread * x)
+    """Logarithmic map, the tangent vector at ``x`` that :func:`expmap` takes to ``y``; smooth at ``x = y``."""
+    return chart.log(x, y - x, c, _b(x, c), _b(y, c))
 
 
 def dist(x: Tensor, y: Tensor, c: Scalar, *, keepdim: bool = False) -> Tensor:
@@ -147,29 +130,12 @@ def half(m: Tensor, c: Scalar) -> Tensor:
 
 def gyration(x: Tensor, y: Tensor, v: Tensor, c: Scalar) -> Tensor:
     """``gyr[x, y] v = -(x (+) y) (+) (x (+) (y (+) v))``, which is a rotation in the plane of ``x`` and ``y``."""
-    return _rotate(-y, x, v, c, _b(y, c) * _b(x, c))
-
-
-def _rotate(x: Tensor, y: Tensor, v: Tensor, c: Scalar, product: Tensor) -> Tensor:
-    """``gyr[y, -x] v`` as ``v + (2c/D) W(c W v - p v)``.
-
-    ``p = 1 - c<x,y>``, ``s = y - x`` and ``W v = <x,v> s - <s,v> x``, which generates rotations of the plane and
-    vanishes with ``s``, so the gyration between near points is accurate. ``product`` is ``B_x B_y``.
-    """
-    s = y - x
-    x_v, s_v = dot(x, v), dot(s, v)
-    x_x, x_s, s_s = squared_norm(x), dot(x, s), squared_norm(s)
-    p = 1.0 - c * (x_x + x_s)
-    scale = 2.0 * c / (product + c * s_s)
-    along_s = c * (x_s * x_v - x_x * s_v) - p * x_v
-    along_x = c * (s_s * x_v - x_s * s_v) - p * s_v
-    return v + scale * (along_s * s - along_x * x)
+    return chart.rotate(-y, x + y, v, c, _b(y, c), _b(x, c))
 
 
 def transport(x: Tensor, y: Tensor, v: Tensor, c: Scalar) -> Tensor:
     """Parallel transport of ``v`` from ``x`` to ``y`` along the geodesic, ``(lambda_x / lambda_y) gyr[y, -x] v``."""
-    b_x, b_y = _b(x, c), _b(y, c)
-    return (b_y / b_x) * _rotate(x, y, v, c, b_x * b_y)
+    return chart.transport(x, y - x, v, c, _b(x, c), _b(y, c))
 
 
 def transport0(y: Tensor, v: Tensor, c: Scalar) -> Tensor:
@@ -184,23 +150,17 @@ def dexp(x: Tensor, v: Tensor, w: Tensor, c: Scalar, y: Tensor | None = None) ->
     ``w_par`` the part of ``w`` along ``v``. Give ``y`` if it is at hand; it saves an exponential.
     """
     end = expmap(x, v, c) if y is None else y
-    metric = 4.0 * c / _b(x, c).square()
-    v_v = squared_norm(v)
-    stretched = w + metric * numerics.stretch(metric * v_v) * (v_v * w - dot(w, v) * v)
-    return transport(x, end, stretched, c)
+    return transport(x, end, chart.stretched(v, w, c, _b(x, c)), c)
 
 
 def dexp_inv(x: Tensor, v: Tensor, w: Tensor, c: Scalar, y: Tensor | None = None) -> Tensor:
     """Inverse of :func:`dexp`: takes ``w`` at ``y = exp_x(v)`` to the tangent space at ``x``.
 
-    Parallel transport back to ``x``, then the part across ``v`` is multiplied by ``r / sinh r``. A field pulled back
-    so is the field in normal coordinates at ``x``, in which a Runge-Kutta method keeps its order.
+    Parallel transport back to ``x``, then the part across ``v`` is multiplied by ``r / sinh r``. A field carried
+    back so is the field in normal coordinates at ``x``, in which a Runge-Kutta method keeps its order.
     """
     end = expmap(x, v, c) if y is None else y
-    back = transport(end, x, w, c)
-    metric = 4.0 * c / _b(x, c).square()
-    v_v = squared_norm(v)
-    return back - metric * numerics.shrink(metric * v_v) * (v_v * back - dot(back, v) * v)
+    return chart.shrunk(v, transport(end, x, w, c), c, _b(x, c))
 
 
 def gyromidpoint(points: Tensor | Sequence[Tensor], weights: Tensor | Sequence[Scalar], c: Scalar) -> Tensor:
@@ -213,14 +173,8 @@ def gyromidpoint(points: Tensor | Sequence[Tensor], weights: Tensor | Sequence[S
     ``(sum |eta|)^2 + 4 sum_{j<k} |eta_j eta_k| sinh^2(d_jk / 2)``: no cancellation near the boundary, at a cost of
     ``J^2 / 2`` distances. If all weights vanish there is no midpoint and the result is NaN.
     """
-    parts = list(points.unbind(0)) if isinstance(points, Tensor) else list(points)
-    etas = list(weights.unbind(0)) if isinstance(weights, Tensor) else list(weights)
-    if len(parts) != len(etas) or not parts:
-        raise ValueError(f"expected one weight per point, got {len(parts)} points and {len(etas)} weights")
-    sizes = [torch.as_tensor(eta).abs() if isinstance(eta, Tensor) else abs(eta) for eta in etas]
-    signed = [
-        p * (torch.sign(e) if isinstance(e, Tensor) else (e > 0) - (e < 0)) for p, e in zip(parts, etas, strict=True)
-    ]
+    parts, sizes, signs = weighted(points, weights)
+    signed = [part if sign is None else sign * part for part, sign in zip(parts, signs, strict=True)]
     bs = [_b(part, c) for part in parts]
     numerator: Tensor | float = 0.0
     total: Tensor | float = 0.0

@@ -7,13 +7,20 @@ import math
 import torch
 from torch import Tensor, nn
 
+#: Training keeps ``c`` in this range. Below it a ball of any reachable size is flat to float32's rounding; above it the
+#: ball's radius ``1 / sqrt(c)`` is so small that distances are mostly rounding.
+SMALLEST, LARGEST = 1e-6, 1e4
+
 
 class Curvature(nn.Module):
     """``c = initial * exp(log_scale)``, the sectional curvature being ``-c``.
 
     ``log_scale`` starts at 0, so ``c`` is exactly the number given, in float64 whatever the points' dtype (a 0-d tensor
     does not promote them). Training moves ``log_scale``: ``c`` stays positive, steps are relative, and weight decay
-    pulls back to the number given rather than to an arbitrary one.
+    leads back to the number given rather than to an arbitrary one.
+
+    However far training moves ``log_scale``, ``c`` stays between ``SMALLEST`` and ``LARGEST`` (a number given beyond
+    them widens the range to itself). At a limit it has no gradient, and :attr:`at_limit` says so.
     """
 
     initial: Tensor
@@ -31,9 +38,25 @@ class Curvature(nn.Module):
         if learnable:
             self.log_scale = nn.Parameter(log_scale)
 
+    def _bounds(self) -> tuple[Tensor, Tensor]:
+        """The range of ``log_scale`` that keeps ``c`` within its limits; 0 is always inside."""
+        log = self.initial.log()
+        return (math.log(SMALLEST) - log).clamp_max(0.0), (math.log(LARGEST) - log).clamp_min(0.0)
+
     def forward(self) -> Tensor:
         """The curvature magnitude ``c``, a 0-d tensor."""
-        return self.initial * self.log_scale.exp() if self.learnable else self.initial
+        if not self.learnable:
+            return self.initial
+        return self.initial * self.log_scale.clamp(*self._bounds()).exp()
+
+    @property
+    def at_limit(self) -> bool:
+        """Whether training has driven ``c`` to the end of its range."""
+        if not self.learnable:
+            return False
+        low, high = self._bounds()
+        position = self.log_scale.detach()
+        return bool((position < low) | (position > high))
 
     def extra_repr(self) -> str:
         with torch.no_grad():

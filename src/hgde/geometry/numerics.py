@@ -1,12 +1,13 @@
-"""Safe primitives of the ball: functions with removable singularities, the limits of each dtype, the pull-back counter.
+"""Safe primitives: functions with removable singularities, the limits of each dtype, the counter of projections.
 
-Every function here takes the *squared* radius ``q = r^2``. All formulas of the ball can be written with such even
-functions, so no norm is taken, no division by a norm occurs, and value and gradient are smooth at ``r = 0``.
+Every function here takes the *squared* radius ``q = r^2``. All formulas of hyperbolic space can be written with such
+even functions, so no norm is taken, no division by a norm occurs, and value and gradient are smooth at ``r = 0``.
 Near zero a Taylor polynomial takes over: there the quotient itself is accurate, but its derivative cancels.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,18 +24,32 @@ class Limits:
     ``eps``, so at the limit the conformal factor has a relative error of about ``eps / margin``; a margin any smaller
     would keep points whose distances are mostly rounding.
 
-    ``margin``: distance of ``sqrt(c)|x|`` from 1.  ``reach``: the largest distance from the origin for ``c = 1``.
+    ``margin``: distance of ``sqrt(c)|x|`` from 1.
     """
 
     margin: float
-    reach: float
     conformal_error: float
+
+    @property
+    def reach(self) -> float:
+        """The largest distance from the origin, in radii of curvature."""
+        return math.asinh(self.largest_sinh)
+
+    @property
+    def smallest_b(self) -> float:
+        """``1 - c|x|^2`` at the limit."""
+        return self.margin * (2.0 - self.margin)
+
+    @property
+    def largest_sinh(self) -> float:
+        """``sinh`` of the reach: ``sqrt(c)|x_s|`` at the limit, ``x_s`` a point's spatial part on the hyperboloid."""
+        return 2.0 * (1.0 - self.margin) / self.smallest_b
 
 
 #: float32 loses 1 % of the conformal factor 12.2 from the origin, float64 a part in 10^4 28.3 from it.
 LIMITS: dict[torch.dtype, Limits] = {
-    torch.float32: Limits(margin=1e-5, reach=12.206, conformal_error=1.2e-2),
-    torch.float64: Limits(margin=1e-12, reach=28.324, conformal_error=2.3e-4),
+    torch.float32: Limits(margin=1e-5, conformal_error=1.2e-2),
+    torch.float64: Limits(margin=1e-12, conformal_error=2.3e-4),
 }
 
 
@@ -43,14 +58,14 @@ def limits(dtype: torch.dtype) -> Limits:
     found = LIMITS.get(dtype)
     if found is None:
         raise TypeError(
-            f"points of the ball need float32 or float64, got {dtype}; "
-            "convert them with x.float(), or leave autocast before entering the ball"
+            f"points of hyperbolic space need float32 or float64, got {dtype}; "
+            "convert them with x.float(), or leave autocast before entering the space"
         )
     return found
 
 
-class PullbackCounter:
-    """How many points were pulled back into the ball. Counts stay on their device until ``total`` is read."""
+class ProjectionCounter:
+    """How many points had left the space and were projected. Counts stay on their device until ``total`` is read."""
 
     def __init__(self) -> None:
         self._pending: list[Tensor] = []
@@ -68,16 +83,16 @@ class PullbackCounter:
 
 
 # A plain list rather than a context variable: torch.compile can trace it. Threads therefore share their counters.
-_counters: list[PullbackCounter] = []
+_counters: list[ProjectionCounter] = []
 
 
 @contextmanager
-def count_pullbacks() -> Iterator[PullbackCounter]:
-    """Count the points pulled back inside the block: ``with count_pullbacks() as counter: ...; counter.total``.
+def count_projections() -> Iterator[ProjectionCounter]:
+    """Count the points projected inside the block: ``with count_projections() as counter: ...; counter.total``.
 
     Blocks nest, and each sees everything that happens inside it.
     """
-    counter = PullbackCounter()
+    counter = ProjectionCounter()
     _counters.append(counter)
     try:
         yield counter
@@ -85,13 +100,13 @@ def count_pullbacks() -> Iterator[PullbackCounter]:
         _counters.remove(counter)
 
 
-def counting_pullbacks() -> bool:
+def counting_projections() -> bool:
     """Whether anyone is listening; lets callers skip the sum when nobody is."""
     return len(_counters) > 0
 
 
-def record_pullbacks(count: Tensor) -> None:
-    """Report ``count`` (0-d integer tensor) points pulled back, to every open counter."""
+def record_projections(count: Tensor) -> None:
+    """Report ``count`` (0-d integer tensor) projected points to every open counter."""
     for counter in _counters:
         counter.add(count)
 
@@ -147,6 +162,11 @@ def artanhc(q: Tensor) -> Tensor:
         return torch.atanh(r) / r
 
     return _even(q, 0.02, _ARTANHC, closed)
+
+
+def sinhc(q: Tensor) -> Tensor:
+    """``sinh(r) / r`` of ``q = r^2``."""
+    return 1.0 + q * stretch(q)
 
 
 def asinhc(q: Tensor) -> Tensor:
@@ -208,6 +228,6 @@ def safe_sqrt(q: Tensor) -> Tensor:
 def safe_norm(x: Tensor) -> Tensor:
     """``|x|`` over the last axis, kept, with gradient 0 at the origin.
 
-    Vectors shorter than 1e-19 (float32) square to zero and count as zero; no point of the ball needs them.
+    Vectors shorter than 1e-19 (float32) square to zero and count as zero; no point needs them.
     """
     return safe_sqrt(squared_norm(x))

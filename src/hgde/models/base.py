@@ -62,6 +62,13 @@ class Model(nn.Module):
 
     def forward(self, features: Features, graph: Graph) -> Tensor:
         """``[N, outputs]``: class logits or values, as the task reads them."""
+        return self.readout(self.embed(features, graph))
+
+    def readout(self, z: Tensor) -> Tensor:
+        """``[n, outputs]`` of some of the points of :meth:`embed`; for models that read out each node by itself.
+
+        A model that has it needs no :meth:`forward` of its own, and only the nodes asked for are read out.
+        """
         raise NotImplementedError
 
     def feature_parameters(self) -> list[nn.Parameter]:

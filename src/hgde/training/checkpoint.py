@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,9 @@ def save(path: Path, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
 def write_atomically(path: Path, payload: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
         # Not tempfile: its files are for the owner's eyes only, and this one becomes a result to be shared.
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     except OSError as error:
         raise CheckpointError(f"cannot write to {path.parent}: {error.strerror}") from error
     try:

@@ -8,26 +8,26 @@ import torch
 from torch import Tensor
 
 from hgde.geometry import Curvature
-from hgde.models import NodeModel
-from hgde.settings import Settings
+from hgde.tasks import Learner
 from hgde.training import checkpoint
+from hgde.training.settings import TrainingSettings
 
 
 class Optimisers:
-    """The optimisers of one model, stepped together.
+    """The optimisers of one learner, stepped together.
 
     Weight decay on every parameter pulls the whole embedding to the origin, where the loss is that of guessing. It
     belongs on the feature matrix; points on the ball and curvatures never get any.
     """
 
-    def __init__(self, model: NodeModel, settings: Settings) -> None:
+    def __init__(self, learner: Learner, settings: TrainingSettings) -> None:
         import geoopt
 
-        points = [p for p in model.parameters() if isinstance(p, geoopt.ManifoldParameter)]
-        curvatures = [p for m in model.modules() if isinstance(m, Curvature) for p in m.parameters()]
-        features = model.feature_parameters()
+        points = [p for p in learner.parameters() if isinstance(p, geoopt.ManifoldParameter)]
+        curvatures = [p for m in learner.modules() if isinstance(m, Curvature) for p in m.parameters()]
+        features = learner.model.feature_parameters()
         taken = {id(p) for p in (*points, *curvatures, *features)}
-        rest = [p for p in model.parameters() if id(p) not in taken]
+        rest = [p for p in learner.parameters() if id(p) not in taken]
         matrices, vectors = [p for p in rest if p.dim() > 1], [p for p in rest if p.dim() < 2]
         groups: list[dict[str, Any]] = [
             {"params": features, "weight_decay": settings.weight_decay},
@@ -36,8 +36,10 @@ class Optimisers:
             {"params": curvatures, "lr": settings.lr_curvature or settings.lr},
         ]
         groups = _merged([group for group in groups if group["params"]], settings.lr)
-        fused = all(p.device.type in ("cpu", "cuda") for p in model.parameters())
-        self.parts: dict[str, torch.optim.Optimizer] = {"adam": torch.optim.Adam(groups, lr=settings.lr, fused=fused)}
+        fused = all(p.device.type in ("cpu", "cuda") for p in learner.parameters())
+        self.parts: dict[str, torch.optim.Optimizer] = {}
+        if groups:
+            self.parts["adam"] = torch.optim.Adam(groups, lr=settings.lr, fused=fused)
         if points:
             from hgde.training.point_adam import PointAdam
 

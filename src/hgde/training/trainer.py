@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,13 +14,13 @@ import torch
 from torch import Tensor
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from hgde.geometry import count_pullbacks
-from hgde.models import NodeModel
-from hgde.settings import Settings
+from hgde import randomness
+from hgde.geometry import count_projections
 from hgde.solvers import InputError
+from hgde.tasks import Learner, Metric, Problem, Scores
 from hgde.training import checkpoint
 from hgde.training.optimisers import Optimisers
-from hgde.training.tasks import Scores, Task
+from hgde.training.settings import TrainingSettings
 
 MOST_SECONDS_LOST = 30.0
 """A run whose epochs are slow is kept more often than its settings ask for."""
@@ -38,7 +39,7 @@ class Epoch:
     score: float
     validation_loss: float
     curvature: float
-    pulled_back: int
+    projected: int
     is_best: bool
     predictions: Tensor = field(repr=False)
     """What the model said of the validation part."""
@@ -54,7 +55,7 @@ class Outcome:
     validation: Scores
     test: Scores
     curvatures: dict[str, float]
-    pulled_back: int
+    projected: int
     seconds: float
     epoch_ms: float
     peak_mib: float
@@ -67,36 +68,42 @@ class _Progress:
 
     epoch: int = 0
     best_epoch: int = 0
-    best_score: float = -math.inf
+    best_gain: float = -math.inf
     best_loss: float = math.inf
     validation: Scores = field(default_factory=dict)
-    pulled_back: int = 0
+    projected: int = 0
     seconds: float = 0.0
     history: list[dict[str, float]] = field(default_factory=list)
 
 
-def seed_everything(seed: int) -> None:
-    """Seed torch's generators, the only source of randomness of a run."""
-    torch.manual_seed(seed)
-
-
-def rank(scores: Scores, metric: str, keep: str) -> tuple[float, float]:
+def rank(scores: Scores, metric: Metric, keep: str) -> tuple[float, float]:
     """What makes an epoch better: its score, then its loss (``keep="score"``), or its loss, then its score."""
-    score, loss = scores[metric], scores["loss"]
-    return (score, -loss) if keep == "score" else (-loss, score)
+    gain, loss = metric.gain(scores[metric.name]), scores["loss"]
+    return (gain, -loss) if keep == "score" else (-loss, gain)
 
 
 class Trainer:
-    """Trains one model on one task for one seed.
+    """Trains one learner on one problem for one seed.
 
     Args:
-        model: built after :func:`seed_everything`, so that the seed decides its start.
+        generator: where dropout and negatives come from; the initial weights were drawn from it as well.
         folder: where the checkpoint goes; ``None`` keeps nothing on disk.
+        checkpoint_every: epochs between two checkpoints.
     """
 
-    def __init__(self, model: NodeModel, task: Task, settings: Settings, seed: int, folder: Path | None = None) -> None:
-        self.model, self.task, self.settings, self.seed = model, task, settings, seed
-        self.optimisers = Optimisers(model, settings)
+    def __init__(
+        self,
+        learner: Learner,
+        problem: Problem,
+        settings: TrainingSettings,
+        seed: int,
+        generator: torch.Generator,
+        folder: Path | None = None,
+        checkpoint_every: int = 50,
+    ) -> None:
+        self.learner, self.problem, self.settings, self.seed = learner, problem, settings, seed
+        self.task, self.generator, self.checkpoint_every = problem.task, generator, checkpoint_every
+        self.optimisers = Optimisers(learner, settings)
         self.path = None if folder is None else folder / "checkpoint.safetensors"
         self.averaged: AveragedModel | None = None
         self.best: dict[str, Tensor] = {}
@@ -104,37 +111,43 @@ class Trainer:
 
     def fit(self, resume: bool = False, on_epoch: Callable[[Epoch], None] | None = None) -> Outcome:
         """Train until the epochs or the patience run out, then score the best epoch's weights on the test part."""
-        self.model.prepare(self.task.graph)
+        part = self.problem.parts["train"]
+        self.learner.model.prepare(self.problem.graph)
+        self.learner.model.observe(part.truth, part.items)
         if self.settings.averaging > 0:
             # A mean of points of the ball is a point of the ball, so points may be averaged like anything else.
-            self.averaged = AveragedModel(self.model, multi_avg_fn=get_ema_multi_avg_fn(self.settings.averaging))
+            self.averaged = AveragedModel(self.learner, multi_avg_fn=get_ema_multi_avg_fn(self.settings.averaging))
         if resume and self.path is not None and self.path.exists():
             self._restore()
         settings, progress = self.settings, self.progress
         started = time.perf_counter() - progress.seconds
         times: list[float] = []
         saved, last_saved = time.perf_counter(), progress.epoch
-        while progress.epoch < settings.epochs and progress.epoch - progress.best_epoch < settings.patience:
+        if not self.optimisers.parts and not self.best:
+            self._validate(0.0, 0)  # nothing to train: a model that only spreads labels
+        while (
+            self.optimisers.parts
+            and progress.epoch < settings.epochs
+            and progress.epoch - progress.best_epoch < settings.patience
+        ):
             began = time.perf_counter()
             count = min(settings.validate_every, settings.epochs - progress.epoch)
             trained = [self._train_epoch() for _ in range(count)]
             times.append((time.perf_counter() - began) / count)
             progress.epoch += count
-            record = self._validate(trained[-1][0], sum(pulled_back for _, pulled_back in trained))
+            record = self._validate(trained[-1][0], sum(projected for _, projected in trained))
             progress.seconds = time.perf_counter() - started
             is_due = (
-                progress.epoch - last_saved >= settings.checkpoint_every
-                or time.perf_counter() - saved > MOST_SECONDS_LOST
+                progress.epoch - last_saved >= self.checkpoint_every or time.perf_counter() - saved > MOST_SECONDS_LOST
             )
             if self.path is not None and is_due:
                 self._save()
                 saved, last_saved = time.perf_counter(), progress.epoch
             if on_epoch is not None:
                 on_epoch(record)
-        self.model.load_state_dict(self.best)
-        self.model.eval()
-        with torch.no_grad():
-            test = self.task.test_scores(self.model, self.task.outputs(self.model))
+        self.learner.load_state_dict(self.best)
+        self.learner.eval()
+        test = self._test_scores()
         if self.path is not None:
             self._save()
         return Outcome(
@@ -143,28 +156,33 @@ class Trainer:
             epochs=progress.epoch,
             validation=progress.validation,
             test=test,
-            curvatures=self.model.curvatures(),
-            pulled_back=progress.pulled_back,
+            curvatures=self.learner.model.curvatures(),
+            projected=progress.projected,
             seconds=progress.seconds,
             epoch_ms=1000 * float(torch.tensor(times).median()) if times else 0.0,
             peak_mib=peak_memory_mib(),
             history=progress.history,
         )
 
+    @contextmanager
+    def _own_randomness(self) -> Iterator[None]:
+        with randomness.use(self.generator, reroute=self.learner.model.reroutes):
+            yield
+
     def _train_epoch(self) -> tuple[float, int]:
-        self.model.train()
+        self.learner.train()
         self.optimisers.zero_grad()
-        with count_pullbacks() as counter:
+        with count_projections() as counter, self._own_randomness():
             try:
-                loss = self.task.loss(self.model)
+                loss = self.task.loss(self.learner, self.problem)
             except InputError as error:  # weights that an overflowing gradient has spoilt
                 raise self._diverged(str(error)) from None
             loss.backward()
             if self.settings.clip is not None:
-                torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
+                torch.nn.utils.clip_grad_norm_(self.learner.parameters(), self.settings.clip)
             self.optimisers.step()
         if self.averaged is not None:
-            self.averaged.update_parameters(self.model)
+            self.averaged.update_parameters(self.learner)
         value = float(loss.detach())
         if not math.isfinite(value):
             raise self._diverged(f"the loss became {value}")
@@ -172,54 +190,69 @@ class Trainer:
 
     def _diverged(self, what: str) -> TrainingError:
         return TrainingError(
-            f"{what} after {self.progress.epoch} epochs (curvatures {self.model.curvatures()}). "
+            f"{what} after {self.progress.epoch} epochs (curvatures {self.learner.model.curvatures()}). "
             "Try a smaller learning rate, dtype float64, or a fixed curvature"
         )
 
-    def _scored_model(self) -> NodeModel:
-        """The model that is validated, kept and tested: the average, where there is one."""
+    def _scored(self) -> Learner:
+        """The learner that is validated, kept and tested: the average, where there is one."""
         if self.averaged is None:
-            return self.model
-        assert isinstance(self.averaged.module, NodeModel)
+            return self.learner
+        assert isinstance(self.averaged.module, Learner)
         return self.averaged.module
 
-    @torch.no_grad()
-    def _validate(self, loss: float, pulled_back: int) -> Epoch:
-        model = self._scored_model().eval()
-        progress, task = self.progress, self.task
+    def _outputs(self, learner: Learner) -> Tensor:
         try:
-            outputs = task.outputs(model)
+            outputs = learner.outputs(self.problem.inputs, self.problem.graph)
         except InputError as error:
             raise self._diverged(str(error)) from None
         if not bool(torch.isfinite(outputs).all()):
             raise self._diverged("the model's output became infinite or undefined")
-        predictions = task.validation_predictions(model, outputs)
-        scores = task.judge(predictions, task.val_labels)
-        score, validation_loss = scores[task.metric], scores["loss"]
-        progress.pulled_back += pulled_back
-        progress.history.append({"loss": loss, "score": score, "validation_loss": validation_loss})
-        best = {task.metric: progress.best_score, "loss": progress.best_loss}
-        is_best = rank(scores, task.metric, self.settings.keep) > rank(best, task.metric, self.settings.keep)
-        if is_best:
-            progress.best_epoch, progress.best_score, progress.best_loss = progress.epoch, score, validation_loss
-            progress.validation = scores
-            self.best = {name: value.detach().clone() for name, value in model.state_dict().items()}
-        curvature = model.curvatures().get("diffusion", 0.0)
-        return Epoch(
-            progress.epoch, loss, score, validation_loss, curvature, progress.pulled_back, is_best, predictions
+        return outputs
+
+    @torch.no_grad()
+    def _test_scores(self) -> Scores:
+        part = self.problem.parts["test"]
+        outputs = self._outputs(self.learner)
+        return self.task.scores(self.learner.predict(outputs, part.items), part.truth)
+
+    @torch.no_grad()
+    def _validate(self, loss: float, projected: int) -> Epoch:
+        learner = self._scored().eval()
+        progress, task, part = self.progress, self.task, self.problem.parts["val"]
+        predictions = learner.predict(self._outputs(learner), part.items)
+        scores = task.scores(predictions, part.truth, names=())
+        score, validation_loss = scores[task.metric.name], scores["loss"]
+        progress.projected += projected
+        curvature = learner.model.curvatures().get("diffusion", 0.0)
+        progress.history.append(
+            {
+                "epoch": progress.epoch,
+                "loss": loss,
+                "score": score,
+                "validation_loss": validation_loss,
+                "curvature": curvature,
+                "projected": projected,
+            }
         )
+        best = {task.metric.name: task.metric.gain(progress.best_gain), "loss": progress.best_loss}
+        is_best = rank(scores, task.metric, self.settings.keep) > rank(best, task.metric, self.settings.keep)
+        if is_best or not self.best:
+            progress.best_epoch, progress.best_loss = progress.epoch, validation_loss
+            progress.best_gain = task.metric.gain(score)
+            progress.validation = task.scores(predictions, part.truth)
+            self.best = {name: value.detach().clone() for name, value in learner.state_dict().items()}
+        return Epoch(progress.epoch, loss, score, validation_loss, curvature, progress.projected, is_best, predictions)
 
     def _save(self) -> None:
         assert self.path is not None
         tensors, numbers = self.optimisers.state()
         tensors = {f"optimiser/{name}": value for name, value in tensors.items()}
-        tensors |= {f"model/{name}": value for name, value in self.model.state_dict().items()}
+        tensors |= {f"model/{name}": value for name, value in self.learner.state_dict().items()}
         tensors |= {f"best/{name}": value for name, value in self.best.items()}
         if self.averaged is not None:
             tensors |= {f"average/{name}": value for name, value in self.averaged.state_dict().items()}
-        tensors["rng"] = torch.get_rng_state()
-        if torch.cuda.is_available():
-            tensors["rng_cuda"] = torch.cuda.get_rng_state()
+        tensors["generator"] = self.generator.get_state()
         meta = {"numbers": numbers, "progress": vars(self.progress), "seed": self.seed}
         checkpoint.save(self.path, tensors, meta)
 
@@ -232,15 +265,13 @@ class Trainer:
         def part(prefix: str) -> dict[str, Tensor]:
             return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
-        self.model.load_state_dict(part("model/"))
+        self.learner.load_state_dict(part("model/"))
         self.best = part("best/")
         if self.averaged is not None:
             self.averaged.load_state_dict(part("average/"))
         self.optimisers.restore(part("optimiser/"), meta["numbers"])
         self.progress = _Progress(**meta["progress"])
-        torch.set_rng_state(tensors["rng"])
-        if torch.cuda.is_available() and "rng_cuda" in tensors:
-            torch.cuda.set_rng_state(tensors["rng_cuda"])
+        self.generator.set_state(tensors["generator"])
 
 
 def peak_memory_mib() -> float:

@@ -1,0 +1,200 @@
+"""What is done with a trained run: evaluate, predict, embed, energy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hgde.cli.errors import friendly
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from hgde.data import Dataset
+    from hgde.pipeline import Fitted
+
+Run = Annotated[Path, typer.Argument(help="Folder of a run made by `hgde train`.")]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Which seed of the run (default: its first).")]
+Edges = Annotated[Path | None, typer.Option("--edges", help="Another graph: its table of edges.")]
+Nodes = Annotated[Path | None, typer.Option("--nodes", help="Another graph: its table of nodes.")]
+
+
+@friendly
+def evaluate(run: Run, seed: Seed = None) -> None:
+    """Score a trained run again on the parts of the data it was made with."""
+    from rich.console import Console
+    from rich.table import Table
+
+    fitted = _load(run, seed)
+    parts = fitted.evaluate()
+    problem = fitted.training_data().problem
+    table = Table("score", *parts, title=f"{fitted.training_data().dataset.name}, split {problem.split_hash[:12]}")
+    for name in next(iter(parts.values())):
+        table.add_row(name, *(f"{scores[name]:.4f}" for scores in parts.values()))
+    Console().print(table)
+
+
+@friendly
+def predict(
+    run: Run,
+    out: Annotated[Path, typer.Option("--out", help="Table to write: .csv, .tsv, .parquet or .npz.")] = Path(
+        "predictions.csv"
+    ),
+    pairs: Annotated[
+        Path | None, typer.Option("--pairs", help="For a run on links: table of node pairs (source,target) to score.")
+    ] = None,
+    edges: Edges = None,
+    nodes: Nodes = None,
+    seed: Seed = None,
+) -> None:
+    """Predict every node (or given links) and write a table; what it came from stands in a JSON file beside it.
+
+    Without [bold]--edges[/bold] the graph is the run's own copy, and each row has its truth and part. Columns of another
+    table of nodes are matched by name.
+    """
+    from hgde.pipeline import write_table
+
+    fitted = _load(run, seed)
+    dataset = _other_graph(fitted, edges, nodes)
+    wanted = None if pairs is None else _read_pairs(pairs, dataset or fitted.training_data().dataset)
+    table = fitted.predict(dataset, wanted)
+    beside = write_table(out, table, _about(fitted, run, dataset))
+    typer.echo(f"wrote {len(next(iter(table.values())))} rows to {out} (about them: {beside})")
+
+
+@friendly
+def embed(
+    run: Run,
+    out: Annotated[Path, typer.Option("--out", help="File to write: .csv, .tsv, .parquet or .npz.")] = Path(
+        "embedding.npz"
+    ),
+    edges: Edges = None,
+    nodes: Nodes = None,
+    seed: Seed = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Also draw it in the disk (.png, .svg, .pdf).")] = None,
+) -> None:
+    """Export the points of the embedding, with the space and its curvature beside them."""
+    from hgde.pipeline import write_table
+    from hgde.pipeline.fitted import node_ids
+
+    fitted = _load(run, seed)
+    dataset = _other_graph(fitted, edges, nodes)
+    points = fitted.embed(dataset).cpu()
+    known = dataset or fitted.training_data().dataset
+    table = {"id": node_ids(known)} | {f"z{k}": points[:, k].numpy() for k in range(points.shape[1])}
+    space, curvatures = fitted.learner.model.manifold, fitted.learner.model.curvatures()
+    about = _about(fitted, run, dataset) | {"space": type(space).__name__, "curvatures": curvatures}
+    write_table(out, table, about)
+    typer.echo(f"wrote {points.shape[0]} points of {points.shape[1]} coordinates ({type(space).__name__}) to {out}")
+    if plot is not None:
+        from hgde.report.disk import draw_disk
+
+        draw_disk(
+            plot,
+            points,
+            curvatures.get("diffusion", 1.0),
+            known.graph,
+            known.labels,
+            known.class_names,
+            title=known.name,
+        )
+        typer.echo(f"drew {plot}")
+
+
+@friendly
+def energy(
+    run: Run,
+    seed: Seed = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Also draw it (.png, .svg, .pdf).")] = None,
+) -> None:
+    """Print the Dirichlet energies along the diffusion of a trained run."""
+    import torch
+    from rich.console import Console
+    from rich.table import Table
+
+    from hgde.diffusion import dirichlet_energy, edge_energy
+    from hgde.models import HGDE
+    from hgde.pipeline import RunError
+
+    fitted = _load(run, seed)
+    model = fitted.learner.model
+    if not isinstance(model, HGDE):
+        raise RunError(f"{run} holds a {fitted.settings.model.name} model; only diffusion has an energy along time")
+    features, graph, known = fitted.inputs()
+    with torch.no_grad():
+        times, states = model.trajectory(features, graph)
+        values = dirichlet_energy(states, graph, model.manifold).tolist()
+        edges = edge_energy(states, graph, model.manifold).tolist()
+    table = Table("t", "degree-normalised", "over edges", "", title=f"Dirichlet energy, {known.name}")
+    largest = max(*values, 1e-300)
+    for t, value, other in zip(times, values, edges, strict=True):
+        table.add_row(f"{t:g}", f"{value:.6g}", f"{other:.6g}", "█" * round(30 * value / largest))
+    Console().print(table)
+    if plot is not None:
+        from hgde.report.energy import draw_energy
+
+        draw_energy(plot, times, {fitted.settings.model.options.solver.name: values})
+        typer.echo(f"drew {plot}")
+
+
+def _load(run: Path, seed: int | None) -> Fitted:
+    """The model, and a warning where the data that its settings name has changed since."""
+    from hgde.pipeline import RunError, load
+    from hgde.pipeline.fit import check_unchanged
+
+    fitted = load(run, seed)
+    try:
+        check_unchanged(fitted.settings, fitted.training_data().dataset)
+    except RunError as error:
+        typer.secho(f"warning: {error}; this run goes on with its own copy", fg="yellow", err=True)
+    return fitted
+
+
+def _other_graph(fitted: Fitted, edges: Path | None, nodes: Path | None) -> Dataset | None:
+    from hgde.data import open_dataset
+    from hgde.pipeline import RunError
+
+    if edges is None:
+        if nodes is not None:
+            raise RunError("--nodes was given without --edges; give the other graph's table of edges too")
+        return None
+    changes: dict[str, Any] = {"edges": str(edges), "nodes": None if nodes is None else str(nodes)}
+    return open_dataset(fitted.settings.data.for_files(**changes))
+
+
+def _read_pairs(path: Path, dataset: Dataset) -> Tensor:
+    import numpy as np
+    import torch
+
+    from hgde.data import DataError
+    from hgde.data.io.tables import read_table
+    from hgde.pipeline.fitted import node_ids
+
+    table = read_table(path, headerless=("source", "target"))
+    if len(table.columns) < 2:
+        raise DataError(f"{path} needs two columns (source,target), it has {len(table.columns)}")
+    position = {str(name): number for number, name in enumerate(node_ids(dataset).tolist())}
+    ends = []
+    for column in list(table.columns)[:2]:
+        names = [str(name) for name in table.columns[column].tolist()]
+        unknown = next((row for row, name in enumerate(names) if name not in position), None)
+        if unknown is not None:
+            raise table.error(f"no node is called {names[unknown][:60]!r}", unknown, column)
+        ends.append(np.array([position[name] for name in names], dtype=np.int64))
+    return torch.from_numpy(np.stack(ends))
+
+
+def _about(fitted: Fitted, run: Path, dataset: Dataset | None) -> dict[str, Any]:
+    from hgde.pipeline import versions
+
+    data = dataset or fitted.training_data().dataset
+    return {
+        "run": run.name,
+        "data": data.name,
+        "data_hash": data.hash,
+        "is_training_data": dataset is None,
+        "settings": fitted.settings.to_dict(),
+        "versions": versions(),
+    }

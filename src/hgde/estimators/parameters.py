@@ -1,0 +1,82 @@
+"""Parameters of the estimators, read off the declarations of the settings: names, defaults, documentation."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from hgde.pipeline.settings import default_flat_settings, flat_settings, owners_of
+from hgde.sections import Leaf
+from hgde.tasks import TASKS
+
+C = TypeVar("C", bound=type)
+
+OWN: dict[str, tuple[Any, str]] = {
+    "validation_fraction": (0.2, "Share of the labels (or edges) held back to decide when to stop."),
+    "random_state": (0, "Seed of start, split and dropout; an int, a RandomState, or None for a fresh one."),
+    "warm_start": (False, "Go on from the weights of the last fit instead of fresh ones."),
+    "verbose": (0, "1 shows a progress bar or, without a terminal, a line when a fit ends; 0 is quiet."),
+    "options": (None, "Any other settings by path, such as {'model.solver.s_max': 3}."),
+}
+"""Parameters that only the estimators have."""
+
+_LEFT_OUT = {"task", "seed", "seeds", "checkpoint_every"}
+"""Settings that the estimator decides itself, or that are about run folders."""
+
+_KEPT_OF_DATA = {"neighbours"}
+
+
+def settings_of_task(task: str) -> dict[str, Leaf]:
+    """The settings that an estimator for this task takes, by flat name."""
+    taken = {}
+    for name, leaf in default_flat_settings().items():
+        own = (
+            [leaf] if leaf.section != "task" else [one for one in flat_settings()[name] if ("task", task) in one.owners]
+        )
+        is_data = leaf.section == "data" and name not in _KEPT_OF_DATA
+        if name not in _LEFT_OUT and own and not is_data:
+            taken[name] = own[0]
+    return taken
+
+
+def with_parameters(task: str) -> Callable[[C], C]:
+    """Give an estimator a constructor that only stores, with a parameter for every setting, and explain each."""
+
+    def declare(cls: C) -> C:
+        taken = settings_of_task(task)
+        defaults = {name: _default(leaf) for name, leaf in taken.items()} | {k: v for k, (v, _) in OWN.items()}
+
+        def __init__(self: Any, **given: Any) -> None:
+            unknown = sorted(set(given) - set(defaults))
+            if unknown:
+                raise TypeError(f"{type(self).__name__}() got an unexpected keyword argument {unknown[0]!r}")
+            for name, default in defaults.items():
+                setattr(self, name, given.get(name, default))
+
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        own = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+        own += [inspect.Parameter(name, keyword, default=value) for name, value in defaults.items()]
+        __init__.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]  # functions may carry one
+        cls.__init__ = __init__  # type: ignore[misc]  # the class is being made
+        cls.__doc__ = f"{inspect.cleandoc(cls.__doc__ or '')}\n\n{_explained(taken)}"
+        return cls
+
+    return declare
+
+
+def _default(leaf: Leaf) -> Any:
+    return leaf.default
+
+
+def _explained(taken: dict[str, Leaf]) -> str:
+    lines = ["Parameters", "----------"]
+    for name, leaf in taken.items():
+        owner = next(
+            (f" Of {entry} only." for path, entry in reversed(leaf.owners) if path not in ("model", "task")), ""
+        )
+        choices = f" One of {', '.join(leaf.choices)}." if leaf.choices else ""
+        lines += [f"{name} : default {leaf.default!r}", f"    {leaf.help}{choices}{owner}"]
+    for name, (value, text) in OWN.items():
+        lines += [f"{name} : default {value!r}", f"    {text}"]
+    return "\n".join(lines)

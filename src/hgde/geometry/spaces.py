@@ -1,0 +1,31 @@
+"""Every space by name. An entry is a subclass of :class:`Manifold` with ``build(options, width)``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hgde.geometry.contract import Manifold
+from hgde.registry import Registry
+from hgde.sections import Chosen, Section, setting
+
+SPACES: Registry[type[Manifold]] = Registry(
+    "space",
+    "spaces",
+    home=("hgde.geometry",),
+    accepts=lambda value: isinstance(value, type) and issubclass(value, Manifold),
+)
+
+
+@dataclass(frozen=True)
+class CurvatureSettings(Section):
+    """What a space of constant negative curvature is told."""
+
+    curvature: float = setting(1.0, "The magnitude c of the curvature -c at the start.", above=0.0)
+    learn_curvature: bool = setting(True, "Train the curvature with the rest.")
+
+
+def make_space(chosen: Chosen, width: int) -> Manifold:
+    """The space that a choice from :data:`SPACES` stands for, of dimension ``width``."""
+    entry = chosen.entry
+    made: Manifold = entry.build(chosen.options, width)
+    return made

@@ -1,0 +1,100 @@
+"""The graph convolution in constant curvature of either sign, on geoopt's stereographic model."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from hgde.geometry import GeooptManifold, Manifold
+from hgde.graph import Features, Graph, SparseFeatures
+from hgde.models.base import MODELS, Model, Shape
+from hgde.models.zoo._common import ACTIVATIONS, Dense, Presets, adjacency, propagate
+from hgde.sections import Section, setting
+
+
+def midpoints(space: Any, matrix: SparseFeatures, x: Tensor) -> Tensor:
+    """``(A ⊠ x)_i``: the gyromidpoint of all points weighted by row ``i``, times the row's sum (paper, def. 3).
+
+    ``(sum_j a_ij) ⊗ (1/2 ⊗ (sum_j a_ij lambda_j x_j / sum_j |a_ij| (lambda_j - 1)))``, ``[N, d]``; cost ``E d``.
+    """
+    scale = space.lambda_x(x, keepdim=True)
+    sums = propagate(matrix, torch.cat([scale * x, scale - 1, torch.ones_like(scale)], dim=1))
+    top, bottom, total = sums[:, :-2], sums[:, -2:-1], sums[:, -1:]
+    small = 1e-10
+    bottom = torch.where(bottom.abs() < small, bottom.new_full((), small), bottom)
+    middle = space.mobius_scalar_mul(torch.full_like(total, 0.5), space.projx(top / bottom))
+    return space.projx(space.mobius_scalar_mul(total, middle))
+
+
+@MODELS.register("kappa-gcn")
+class KappaGCN(Model):
+    """``x' = act⊗(A ⊠ (x ⊗ W))`` in the stereographic model of curvature ``kappa``.
+
+    Logits are signed distances to hyperplanes, propagated once more: ``A logit(x)``.
+    """
+
+    paper = "Bachmann, Bécigneul and Ganea, Constant curvature graph convolutional networks, ICML 2020"
+
+    @dataclass(frozen=True)
+    class Settings(Section):
+        width: int = setting(16, "width of the hidden representation", at_least=1)
+        layers: int = setting(2, "number of layers, the one that gives the outputs included", at_least=2)
+        activation: str = setting("relu", "between the layers", choices=tuple(ACTIVATIONS))
+        dropout: float = setting(0.5, "dropout on the input of every layer", at_least=0, below=1)
+        kappa: float = setting(-1.0, "sectional curvature to start with; negative, zero or positive")
+        learn_curvature: bool = setting(True, "train the curvature")
+
+    presets: ClassVar[Presets] = {
+        "default": {
+            "model": {"width": 16, "layers": 2, "dropout": 0.5},
+            "training": {"lr": 0.01, "weight_decay": 5e-4, "epochs": 1000, "patience": 100},
+            "preprocessing": {"normalise": "rows"},
+        }
+    }
+
+    def __init__(self, settings: Settings, shape: Shape) -> None:
+        super().__init__()
+        import geoopt
+
+        self.settings, self.shape = settings, shape
+        self.space: Any = geoopt.Stereographic(settings.kappa, learnable=settings.learn_curvature)
+        count = settings.layers if shape.outputs is None else settings.layers - 1
+        widths = [shape.in_features] + [settings.width] * count
+        self.layers = nn.ModuleList(Dense(a, b, bias=False) for a, b in itertools.pairwise(widths))
+        self.normals, self.points = None, None
+        if shape.outputs is not None:
+            self.normals = nn.Parameter(nn.init.xavier_uniform_(torch.empty(shape.outputs, settings.width)))
+            self.points = nn.Parameter(1e-2 * nn.init.xavier_uniform_(torch.empty(shape.outputs, settings.width)))
+
+    @property
+    def manifold(self) -> Manifold:
+        return GeooptManifold(self.space)
+
+    def curvatures(self) -> dict[str, float]:
+        return {"curvature": -float(self.space.k.detach())}
+
+    def feature_parameters(self) -> list[nn.Parameter]:
+        return [parameter for parameter in self.layers[0].parameters() if parameter.dim() == 2]
+
+    def prepare(self, graph: Graph) -> None:
+        adjacency(graph, like=self.feature_parameters()[0])
+
+    def embed(self, features: Features, graph: Graph) -> Tensor:
+        matrix = adjacency(graph, like=self.feature_parameters()[0])
+        u: Features = features
+        for layer in self.layers:
+            x = midpoints(self.space, matrix, self.space.expmap0(layer(u, self.settings.dropout)))
+            u = ACTIVATIONS[self.settings.activation](self.space.logmap0(x))
+        assert isinstance(u, Tensor)
+        return self.space.expmap0(u)
+
+    def forward(self, features: Features, graph: Graph) -> Tensor:
+        assert self.normals is not None
+        assert self.points is not None
+        x, p = self.embed(features, graph), self.space.expmap0(self.points)
+        logits = self.space.dist2plane(x[:, None, :], p, self.normals, signed=True, scaled=True)
+        return propagate(adjacency(graph, like=x), logits)

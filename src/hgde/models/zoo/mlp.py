@@ -1,0 +1,36 @@
+"""Dense layers on the features; the graph is not looked at."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from hgde.graph import Features, Graph
+from hgde.models.base import MODELS
+from hgde.models.zoo._common import Dense, Layered, Presets
+
+
+@MODELS.register("mlp")
+class MLP(Layered):
+    """``x' = relu(dropout(x) W + b)``, layer by layer."""
+
+    paper = "Rumelhart, Hinton and Williams, Learning representations by back-propagating errors, Nature 1986"
+    presets: ClassVar[Presets] = {
+        "default": {
+            "model": {"width": 16, "layers": 2, "dropout": 0.5},
+            "training": {"lr": 0.01, "weight_decay": 5e-3, "epochs": 200},
+            "preprocessing": {"normalise": "rows"},
+        },
+        "pubmed": {
+            "model": {"width": 16, "layers": 2, "dropout": 0.2},
+            "training": {"lr": 0.01, "weight_decay": 1e-3},
+            "preprocessing": {"normalise": "rows"},
+        },
+    }
+
+    def layer(self, inputs: int, outputs: int, last: bool) -> nn.Module:
+        return Dense(inputs, outputs)
+
+    def message(self, layer: nn.Module, x: Features, graph: Graph) -> Tensor:
+        return layer(x, self.settings.dropout)

@@ -1,0 +1,55 @@
+"""The simplified graph convolution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from hgde.graph import Features, Graph
+from hgde.models.base import MODELS, Model, Shape
+from hgde.models.zoo._common import Dense, Presets, adjacency, product, propagate
+from hgde.sections import Section, setting
+
+
+@MODELS.register("sgc")
+class SGC(Model):
+    """``A^hops x W + b``: ``hops`` propagations and one linear layer, nothing between."""
+
+    paper = "Wu et al., Simplifying graph convolutional networks, ICML 2019"
+
+    @dataclass(frozen=True)
+    class Settings(Section):
+        width: int = setting(16, "width of the points that links are decoded from", at_least=1)
+        hops: int = setting(2, "how often features are propagated", at_least=0)
+        dropout: float = setting(0.0, "dropout on the features", at_least=0, below=1)
+
+    presets: ClassVar[Presets] = {
+        "default": {
+            "model": {"hops": 2},
+            "training": {"lr": 0.2, "weight_decay": 5e-6, "epochs": 100},
+            "preprocessing": {"normalise": "rows"},
+        },
+    }
+
+    def __init__(self, settings: Settings, shape: Shape) -> None:
+        super().__init__()
+        self.settings = settings
+        self.linear = Dense(shape.in_features, settings.width if shape.outputs is None else shape.outputs)
+
+    def feature_parameters(self) -> list[nn.Parameter]:
+        return [self.linear.weight]
+
+    def prepare(self, graph: Graph) -> None:
+        adjacency(graph, like=self.linear.weight)
+
+    def embed(self, features: Features, graph: Graph) -> Tensor:
+        return self.forward(features, graph)
+
+    def forward(self, features: Features, graph: Graph) -> Tensor:
+        # (A^K x) W = A^K (x W), and x W is narrow.
+        y = product(features, self.linear.weight, self.settings.dropout, self.training)
+        for _ in range(self.settings.hops):
+            y = propagate(adjacency(graph, like=y), y)
+        return self.linear.translate(y)

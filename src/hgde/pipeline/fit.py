@@ -1,0 +1,203 @@
+"""Training a run: one or several seeds of the same settings, kept in a folder that says how it was made."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hgde import randomness
+from hgde.data import DataError, Dataset, open_dataset
+from hgde.pipeline.fitted import Fitted, facts_of
+from hgde.pipeline.folder import RunError, RunFolder
+from hgde.pipeline.prepare import Prepared, build_learner, choose_device, number_type, prepare, versions
+from hgde.pipeline.settings import Settings
+from hgde.tasks import Metric, Problem
+from hgde.training.trainer import Epoch, Outcome, Trainer
+
+
+class Reporter:
+    """Hears how a run goes on; this one keeps quiet."""
+
+    def seed_started(self, seed: int, settings: Settings) -> None: ...
+    def epoch_done(self, epoch: Epoch) -> None: ...
+    def seed_done(self, outcome: Outcome) -> None: ...
+
+
+@dataclass
+class Summary:
+    """All seeds of a run."""
+
+    settings: Settings
+    outcomes: list[Outcome]
+    metric: Metric
+    split_hash: str
+    data_hash: str
+    versions: dict[str, str]
+
+    def scores(self, metric: str | None = None) -> list[float]:
+        return [outcome.test[metric or self.metric.name] for outcome in self.outcomes]
+
+    def mean(self, metric: str | None = None) -> float:
+        return statistics.fmean(self.scores(metric))
+
+    def std(self, metric: str | None = None) -> float:
+        """Sample standard deviation over seeds (0 for one seed)."""
+        scores = self.scores(metric)
+        return statistics.stdev(scores) if len(scores) > 1 else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        outcomes = [{k: v for k, v in asdict(o).items() if k != "history"} for o in self.outcomes]
+        return {
+            "metric": self.metric.name,
+            "mean": self.mean(),
+            "std": self.std(),
+            "settings": self.settings.to_dict(),
+            "split_hash": self.split_hash,
+            "data_hash": self.data_hash,
+            "versions": self.versions,
+            "outcomes": outcomes,
+        }
+
+
+@dataclass
+class Result:
+    """What training gives: the figures of all seeds, and each seed's model."""
+
+    summary: Summary
+    models: list[Fitted]
+
+
+def fit(
+    settings: Settings,
+    folder: str | Path | None = None,
+    *,
+    dataset: Dataset | None = None,
+    problem: Problem | None = None,
+    reporter: Reporter | None = None,
+    start: Mapping[str, Tensor] | None = None,
+) -> Result:
+    """Train every seed of the settings; with a folder, keep data, checkpoints, models and results there.
+
+    Args:
+        settings: what to do.
+        folder: where to keep it; must not hold a run already.
+        dataset, problem: data, and the problem posed on it, instead of what the settings name.
+        reporter: hears of seeds and epochs.
+        start: weights to begin with instead of fresh ones.
+    """
+    run = None if folder is None else RunFolder(Path(folder))
+    if run is not None and run.exists:
+        raise RunError(f"{run.path} holds a run already; go on with it (--resume {run.path}) or choose another folder")
+    device = choose_device(settings.run.device)
+    # Data is accepted before anything is written: a refused graph must not leave a folder that looks like a run.
+    prepared = prepare(settings, dataset, problem)
+    with nullcontext() if run is None else run.locked():
+        if run is not None:
+            run.write_data(prepared.dataset)
+            run.write("run.json", facts_of(prepared))
+            run.write_settings(settings)
+        return _train(settings, prepared, device, run, False, reporter or Reporter(), start)
+
+
+def resume(
+    folder: str | Path, *, epochs: int | None = None, seeds: int | None = None, reporter: Reporter | None = None
+) -> Result:
+    """Go on with the run in a folder, to the very result that an uninterrupted one would have had.
+
+    ``epochs`` and ``seeds`` may be raised; everything else is as the folder says. Data that has changed is refused.
+    """
+    run = RunFolder(Path(folder))
+    settings = run.settings()
+    changes: dict[str, Any] = {}
+    for name, path, wanted in (("epochs", "training.epochs", epochs), ("seeds", "run.seeds", seeds)):
+        before = getattr(settings.training if name == "epochs" else settings.run, name)
+        if wanted is not None:
+            if wanted < before:
+                raise RunError(f"{name} can only be raised on resume: {before} then, {wanted} now")
+            changes[path] = wanted
+    settings = settings.replace(changes) if changes else settings
+    device = choose_device(settings.run.device)
+    with run.locked():
+        facts = run.read("run.json")
+        dataset = run.data()
+        if dataset.hash != facts.get("data_hash"):
+            raise RunError(f"{run.path / 'data.safetensors'} is not the data that the run was started with")
+        check_unchanged(settings, dataset)
+        prepared = prepare(settings, dataset)
+        if prepared.problem.split_hash != facts.get("split_hash"):
+            raise RunError(f"the split of {run.path} has changed since it was started; train it anew")
+        run.write_settings(settings)
+        return _train(settings, prepared, device, run, True, reporter or Reporter())
+
+
+def check_unchanged(settings: Settings, dataset: Dataset) -> None:
+    """Refuse when the files that the settings name are there and hold other data than the run was made with."""
+    try:
+        current = open_dataset(settings.data, download=False)
+    except (DataError, OSError):
+        return  # gone, or never on this machine: the run has its own copy
+    if current.hash != dataset.hash:
+        raise RunError(
+            f"the data of this run ({dataset.name}) has changed since it was started; put the old data back, or train "
+            "a new run on the new data"
+        )
+
+
+def _train(
+    settings: Settings,
+    prepared: Prepared,
+    device: torch.device,
+    run: RunFolder | None,
+    is_resumed: bool,
+    reporter: Reporter,
+    start: Mapping[str, Tensor] | None = None,
+) -> Result:
+    problem = prepared.problem.to(device, number_type(settings))
+    outcomes, models = [], []
+    for seed in range(settings.run.seed, settings.run.seed + settings.run.seeds):
+        place = None if run is None else run.seed_folder(seed)
+        reporter.seed_started(seed, settings)
+        with _threads(settings.run.threads):
+            generator = randomness.make_generator(seed)
+            learner = build_learner(settings, problem.task, prepared.shape, generator).to(device)
+            if start is not None:
+                learner.load_state_dict(start)
+            if device.type != "cpu":
+                generator = randomness.make_generator(seed, device)
+            trainer = Trainer(
+                learner, problem, settings.training, seed, generator, place, settings.run.checkpoint_every
+            )
+            outcome = trainer.fit(is_resumed, reporter.epoch_done)
+        fitted = Fitted(settings, problem.task, learner.eval(), prepared.preprocessor, prepared.shape, prepared, device)
+        outcomes.append(outcome)
+        models.append(fitted)
+        if run is not None and place is not None:
+            fitted.save(place / "model.safetensors")
+            run.write(f"seed-{seed}/result.json", asdict(outcome))
+        reporter.seed_done(outcome)
+    task, split_hash = problem.task, problem.split_hash
+    summary = Summary(settings, outcomes, task.metric, split_hash, prepared.dataset.hash, versions())
+    if run is not None:
+        run.write("summary.json", summary.to_dict())
+    return Result(summary, models)
+
+
+@contextmanager
+def _threads(count: int | None) -> Iterator[None]:
+    """The asked number of threads inside, the caller's afterwards."""
+    if count is None:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,118 @@
+"""The folder of a run: self-contained, written atomically, locked while it is worked on, read as untrusted input.
+
+``settings.json``, ``run.json`` (hashes, versions), ``data.safetensors`` (the data set), ``summary.json`` and, for each
+seed, ``seed-K/{checkpoint,model}.safetensors`` and ``result.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hgde.data import Dataset
+from hgde.data.store import load_dataset, save_dataset
+from hgde.pipeline.settings import Settings, make_settings
+from hgde.registry import untrusted
+from hgde.sections import SettingsError
+from hgde.training.checkpoint import write_atomically
+
+FORMAT = 2
+
+
+class RunError(RuntimeError):
+    """A run folder that cannot be used; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A run on disk."""
+
+    path: Path
+
+    @property
+    def exists(self) -> bool:
+        return (self.path / "settings.json").exists()
+
+    def seed_folder(self, seed: int) -> Path:
+        return self.path / f"seed-{seed}"
+
+    def seeds(self) -> list[int]:
+        """Seeds that have a folder, in order; anything else that is called so is not looked at."""
+        names = (re.fullmatch(r"seed-(\d{1,19})", place.name) for place in self.path.glob("seed-*"))
+        return sorted(int(name[1]) for name in names if name)
+
+    def finished_seeds(self) -> list[int]:
+        return [seed for seed in self.seeds() if (self.seed_folder(seed) / "model.safetensors").exists()]
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder for this process alone; a second one is refused at once."""
+        from filelock import FileLock, Timeout
+
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.path / ".lock", timeout=0)
+            with lock:
+                self._sweep()
+                yield
+        except Timeout:
+            raise RunError(
+                f"another process is working on {self.path}; wait for it to end, or choose another folder (--out)"
+            ) from None
+        except OSError as error:
+            if isinstance(error, FileNotFoundError | PermissionError) or error.filename == str(self.path):
+                raise RunError(f"cannot use {self.path} for a run: {error.strerror}") from None
+            raise
+
+    def _sweep(self) -> None:
+        """Remove what a process that was killed while writing has left."""
+        for left in [*self.path.glob(".*.part"), *self.path.glob("seed-*/.*.part")]:
+            left.unlink(missing_ok=True)
+
+    def write(self, name: str, content: Mapping[str, Any]) -> None:
+        write_atomically(self.path / name, (json.dumps(content, indent=2) + "\n").encode())
+
+    def read(self, name: str) -> dict[str, Any]:
+        """A JSON file of the folder, which must hold an object."""
+        path = self.path / name
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise RunError(
+                f"{self.path} is not the folder of a run (no {name} in it); train one with `hgde train`"
+            ) from None
+        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise RunError(f"{path} is damaged: {error}") from None
+        if not isinstance(content, dict):
+            raise RunError(f"{path} is damaged: expected an object, got {type(content).__name__}")
+        return content
+
+    def settings(self) -> Settings:
+        """The settings of the run. They may name what is installed, but load no code that is not."""
+        stored = self.read("settings.json")
+        if stored.get("format") != FORMAT:
+            raise RunError(
+                f"{self.path} was written in format {stored.get('format', 1)!r}, this version reads {FORMAT}; train it "
+                "anew, or read it with the version of hgde that wrote it"
+            )
+        try:
+            with untrusted():
+                return make_settings(stored.get("settings", {}))
+        except SettingsError as error:
+            raise RunError(f"{self.path / 'settings.json'}: {error}") from None
+
+    def write_settings(self, settings: Settings) -> None:
+        self.write("settings.json", {"format": FORMAT, "settings": settings.to_dict()})
+
+    def data(self) -> Dataset:
+        """The data set the run was made with, from its own copy."""
+        return load_dataset(self.path / "data.safetensors")
+
+    def write_data(self, dataset: Dataset) -> None:
+        if not (self.path / "data.safetensors").exists():
+            save_dataset(self.path / "data.safetensors", dataset)

@@ -1,0 +1,84 @@
+"""From settings and data to something to train: the problem with its input features, and a learner for it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import torch
+
+from hgde import randomness
+from hgde.data import Dataset, open_dataset
+from hgde.data.preprocessing import Preprocessor
+from hgde.models.base import Model, Shape
+from hgde.pipeline.settings import Settings
+from hgde.tasks import Learner, Problem, Task
+
+
+class DeviceError(RuntimeError):
+    """A device that cannot be used here."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A data set, the problem posed on it, and how its features were made."""
+
+    dataset: Dataset
+    problem: Problem
+    preprocessor: Preprocessor
+
+    @property
+    def shape(self) -> Shape:
+        features = self.problem.inputs
+        return Shape(int(features.shape[1]), self.problem.graph.num_nodes, self.problem.task.outputs)
+
+
+def prepare(settings: Settings, dataset: Dataset | None = None, problem: Problem | None = None) -> Prepared:
+    """Load the data, split it, fit the preprocessing to the training graph. Data or problem at hand may be given."""
+    data = open_dataset(settings.data) if dataset is None else dataset
+    if problem is None:
+        problem = settings.task.entry.pose(data, settings.task.options, settings.data)
+    stored = data.inputs(settings.task.name, settings.data.protocol, problem.graph)
+    preprocessor = Preprocessor.fit(stored, settings.preprocessing)
+    features = preprocessor.transform(stored).to(number_type(settings))
+    return Prepared(data, problem.with_features(features), preprocessor)
+
+
+def build_learner(settings: Settings, task: Task, shape: Shape, generator: torch.Generator) -> Learner:
+    """A fresh learner, its weights drawn from the generator, on the CPU."""
+    with randomness.use(generator, reroute=True):
+        model: Model = settings.model.entry(settings.model.options, shape)
+        learner = Learner(model, task.head(model), shape.outputs)
+    return learner.to(number_type(settings))
+
+
+def number_type(settings: Settings) -> torch.dtype:
+    found: torch.dtype = getattr(torch, settings.run.dtype)
+    return found
+
+
+def choose_device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise DeviceError(f"device {name!r} cannot be used here ({reason}); try auto or cpu") from None
+    return device
+
+
+def versions() -> dict[str, str]:
+    """What the numbers depend on besides settings and data: versions, and what the CPU makes libraries choose."""
+    import platform
+    from importlib.metadata import version
+
+    named = {name: version(name) for name in ("hgde", "torch", "numpy", "scipy", "geoopt", "numba", "torch_geometric")}
+    capability = torch.backends.cpu.get_cpu_capability()
+    return {
+        "python": platform.python_version(),
+        **named,
+        "machine": platform.machine(),
+        "cpu_capability": os.environ.get("ATEN_CPU_CAPABILITY", capability),
+    }

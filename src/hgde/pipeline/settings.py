@@ -1,0 +1,146 @@
+"""Every setting of a run: the sections that the parts declare, put together.
+
+A value comes from its declaration's default, then from a settings file (TOML or JSON, with sections), then from the
+command line or an estimator's parameters; the last one given wins.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hgde.data.preprocessing import PreprocessingSettings
+from hgde.data.settings import DataSettings
+from hgde.models.base import MODELS
+from hgde.sections import Chosen, Leaf, Section, SettingsError, choice, from_dict, leaves, section, setting
+from hgde.tasks import TASKS
+from hgde.training.settings import TrainingSettings
+
+
+DEFAULT_MODEL = "hgde"
+
+
+@dataclass(frozen=True)
+class RunSettings(Section):
+    seed: int = setting(0, "Seed of the first run.", at_least=0, below=2**63)
+    seeds: int = setting(1, "How many seeds to run, one after the other.", above=0)
+    dtype: str = setting("float32", "Number type.", choices=("float32", "float64"))
+    device: str = setting("auto", "Device: auto, cpu, cuda, cuda:1, ...")
+    threads: int | None = setting(None, "CPU threads (default: torch's).", above=0)
+    checkpoint_every: int = setting(50, "Epochs between checkpoints (at least one every 30 s).", above=0)
+
+
+@dataclass(frozen=True)
+class Settings(Section):
+    """What a run depends on. Two runs with equal settings, data and versions give the same bits."""
+
+    data: DataSettings = section(DataSettings)
+    preprocessing: PreprocessingSettings = section(PreprocessingSettings)
+    task: Chosen = choice(TASKS, "nodes", "What to learn (`hgde list tasks`).")
+    model: Chosen = choice(MODELS, DEFAULT_MODEL, "Which model (`hgde list models`).")
+    training: TrainingSettings = section(TrainingSettings)
+    run: RunSettings = section(RunSettings)
+
+
+def make_settings(given: Mapping[str, Any] | None = None) -> Settings:
+    """Settings from nested plain values; what is not given has its default."""
+    return from_dict(Settings, given or {})
+
+
+def read_settings(path: str | Path) -> dict[str, Any]:
+    """The nested values that a TOML or JSON file gives, checked, to be laid under others."""
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+        values = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except FileNotFoundError:
+        raise SettingsError(f"settings file {path} does not exist") from None
+    except (tomllib.TOMLDecodeError, json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise SettingsError(f"settings file {path} cannot be read: {error}") from None
+    if not isinstance(values, dict):
+        raise SettingsError(f"settings file {path} must hold sections of names and values")
+    try:
+        make_settings(values)
+    except SettingsError as error:
+        raise SettingsError(f"settings file {path}: {error}") from None
+    return values
+
+
+@cache
+def flat_settings() -> dict[str, list[Leaf]]:
+    """Every setting by the flat name it has as a flag or an estimator's parameter.
+
+    A name may stand for settings of several entries (every model has its own ``width``): what is chosen decides.
+    """
+    flat: dict[str, list[Leaf]] = {}
+    for leaf in leaves(Settings):
+        flat.setdefault(leaf.flag, []).append(leaf)
+    return flat
+
+
+def default_flat_settings() -> dict[str, Leaf]:
+    """The flat names that the default model has, each with what it stands for there."""
+    flat = {}
+    for name, owned in flat_settings().items():
+        fitting = [leaf for leaf in owned if ("model", DEFAULT_MODEL) in leaf.owners or not _in_model(leaf)]
+        if fitting:
+            flat[name] = min(fitting, key=lambda leaf: _missing_owner(leaf, {}, {}) is not None)
+    return flat
+
+
+def owners_of(name: str) -> list[str]:
+    """The entries that have a setting of this flat name, other than models; empty if it hangs on none."""
+    owned = [leaf.owners[-1] for leaf in flat_settings()[name] if leaf.owners and leaf.owners[-1][0] != "model"]
+    return list(dict.fromkeys(entry for _, entry in owned))
+
+
+def _in_model(leaf: Leaf) -> bool:
+    return any(path == "model" for path, _ in leaf.owners)
+
+
+def place_flat(given: Mapping[str, Any], below: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Flat names as paths. Where a name belongs to several entries, the one that is chosen decides.
+
+    ``below`` are nested values from a file, which may choose entries too.
+    """
+    flat = flat_settings()
+    chosen = {leaf.path: str(value) for key, value in given.items() for leaf in flat[key] if leaf.registry is not None}
+    paths: dict[str, Any] = {}
+    for key, value in given.items():
+        fitting = [leaf for leaf in flat[key] if _missing_owner(leaf, chosen, below or {}) is None]
+        if not fitting:
+            raise SettingsError(_without_owner(key, flat[key], chosen, below or {}))
+        paths[fitting[0].path] = value
+    return paths
+
+
+def _missing_owner(leaf: Leaf, chosen: Mapping[str, str], below: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The first choice that would have to be another for the setting to exist."""
+    return next((owner for owner in leaf.owners if _chosen_name(owner[0], chosen, below) != owner[1]), None)
+
+
+def _chosen_name(place: str, chosen: Mapping[str, str], below: Mapping[str, Any]) -> str:
+    """The entry chosen at a path: by a flag, by the file, or by default."""
+    if f"{place}.name" in chosen:
+        return chosen[f"{place}.name"]
+    inner: Any = below
+    for part in place.split("."):
+        inner = inner.get(part) if isinstance(inner, Mapping) else None
+    if isinstance(inner, str):
+        return inner
+    if isinstance(inner, Mapping) and "name" in inner:
+        return str(inner["name"])
+    default = next(leaf for owned in flat_settings().values() for leaf in owned if leaf.path == f"{place}.name")
+    return str(default.default)
+
+
+def _without_owner(key: str, owned: list[Leaf], chosen: Mapping[str, str], below: Mapping[str, Any]) -> str:
+    missing = [owner for leaf in owned if (owner := _missing_owner(leaf, chosen, below)) is not None]
+    place = missing[0][0]
+    entries = ", ".join(dict.fromkeys(entry for path, entry in missing if path == place))
+    return f"{key} has no effect: {place} is {_chosen_name(place, chosen, below)}, and this is a setting of {entries}"

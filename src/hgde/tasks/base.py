@@ -1,0 +1,230 @@
+"""What is learned. A task owns split, head, loss, scores and the table of predictions.
+
+Two nouns. A :class:`Task` is the question, fitted to the training data (which classes there are, how values are scaled);
+it is stored with a run and reads predictions on any graph. A :class:`Problem` is that question asked of one data set:
+the graph that messages may travel on, and parts for training, validation and testing, each with its truth.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from hgde.data import Dataset
+from hgde.data.settings import DataSettings
+from hgde.graph import Features, Graph
+from hgde.models.base import Model
+from hgde.registry import Registry
+from hgde.sections import Section
+from hgde.tasks.metrics import Metric, fitting, metric_for
+
+Scores = dict[str, float]
+Array = np.ndarray[Any, Any]
+Table = dict[str, Array]
+PARTS = ("train", "val", "test")
+
+TASKS: Registry[type[Task]] = Registry(
+    "task",
+    "tasks",
+    home=("hgde.tasks",),
+    accepts=lambda value: isinstance(value, type) and issubclass(value, Task),
+)
+
+
+class TaskError(ValueError):
+    """Data that cannot be trained on; the message says what is wrong and what to try."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What is asked: nodes ``[n]`` or pairs ``[2, m]``, the truth about each, and how much each counts (default 1)."""
+
+    items: Tensor
+    truth: Tensor
+    weights: Tensor | None = None
+
+    @property
+    def size(self) -> int:
+        return int(self.items.shape[-1])
+
+    def to(self, device: torch.device, dtype: torch.dtype) -> Part:
+        truth = self.truth.to(device)
+        weights = None if self.weights is None else self.weights.to(device, dtype)
+        return Part(self.items.to(device), truth.to(dtype) if truth.is_floating_point() else truth, weights)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A task asked of one data set. Truth of the test part is read by the final score alone."""
+
+    task: Task
+    graph: Graph
+    parts: Mapping[str, Part]
+    split_name: str
+    split_hash: str
+    features: Features | None = None
+    extra: Any = field(default=None, repr=False)
+    """What the task's own loss needs besides, such as the split that negatives are drawn by."""
+
+    @property
+    def inputs(self) -> Features:
+        if self.features is None:
+            raise TaskError("the problem has no input features yet")
+        return self.features
+
+    def with_features(self, features: Features) -> Problem:
+        check_features(features, self.graph.num_nodes)
+        return replace(self, features=features)
+
+    def to(self, device: torch.device, dtype: torch.dtype) -> Problem:
+        return replace(
+            self,
+            graph=self.graph.to(device),
+            parts={name: part.to(device, dtype) for name, part in self.parts.items()},
+            features=None if self.features is None else self.features.to(device).to(dtype),
+            extra=self.extra.to(device) if hasattr(self.extra, "to") else self.extra,
+        )
+
+
+class Learner(nn.Module):
+    """A model and a task's head: everything that is trained and stored."""
+
+    def __init__(self, model: Model, head: nn.Module, outputs: int | None) -> None:
+        super().__init__()
+        self.model, self.head, self.wants_points = model, head, outputs is None
+        self._selects_early = type(model).readout is not Model.readout
+
+    def outputs(self, features: Features, graph: Graph) -> Tensor:
+        """What the model gives for every node: ``[N, outputs]``, or points where pairs are compared."""
+        result: Tensor = self.model.embed(features, graph) if self.wants_points else self.model(features, graph)
+        return result
+
+    def predict(self, outputs: Tensor, items: Tensor) -> Tensor:
+        """Predictions for some nodes or pairs, from the outputs of all nodes."""
+        result: Tensor = self.head(outputs, items)
+        return result
+
+    def forward(self, features: Features, graph: Graph, items: Tensor) -> Tensor:
+        """Predictions for some nodes or pairs; nodes are selected before they are read out where that is the same."""
+        if self.wants_points or not self._selects_early:
+            return self.predict(self.outputs(features, graph), items)
+        return self.model.readout(self.model.embed(features, graph).index_select(0, items))
+
+
+class SelectNodes(nn.Module):
+    """The head of a task on nodes: the model has read them out already."""
+
+    def forward(self, outputs: Tensor, nodes: Tensor) -> Tensor:
+        return outputs.index_select(0, nodes)
+
+
+class Task(ABC):
+    """The question. Subclasses are registered and say which kind of predictions they make (:mod:`hgde.tasks.metrics`)."""
+
+    Settings: ClassVar[type[Section]]
+    kind: ClassVar[str]
+    default_metric: ClassVar[str]
+    reported: ClassVar[tuple[str, ...]]
+    """Metrics worked out for the validation and test part besides the one that chooses."""
+
+    def __init__(self, options: Section) -> None:
+        self.options = options
+        wanted = str(getattr(options, "metric", "auto"))
+        self.metric: Metric = metric_for(self.default_metric if wanted == "auto" else wanted, self.kind)
+
+    @classmethod
+    @abstractmethod
+    def pose(cls, dataset: Dataset, options: Any, data: DataSettings) -> Problem:
+        """Split the data set and fit the task to its training part; refuses, with words, what cannot be trained on."""
+
+    @property
+    @abstractmethod
+    def outputs(self) -> int | None:
+        """How many numbers per node are asked of a model; ``None`` for points."""
+
+    @abstractmethod
+    def fitted(self) -> dict[str, Any]:
+        """What was learned of the training data, as plain values; the constructor takes it back."""
+
+    @classmethod
+    @abstractmethod
+    def from_fitted(cls, options: Any, fitted: Mapping[str, Any]) -> Task: ...
+
+    def head(self, model: Model) -> nn.Module:
+        return SelectNodes()
+
+    def loss(self, learner: Learner, problem: Problem) -> Tensor:
+        """Training loss, with gradient."""
+        part = problem.parts["train"]
+        if type(learner.model).penalty is Model.penalty:
+            predictions = learner(problem.inputs, problem.graph, part.items)
+            return self.discrepancy(predictions, part.truth, part.weights)
+        outputs = learner.outputs(problem.inputs, problem.graph)
+        loss = self.discrepancy(learner.predict(outputs, part.items), part.truth, part.weights)
+        penalty = learner.model.penalty(problem.inputs, problem.graph, outputs)
+        return loss if penalty is None else loss + penalty
+
+    @abstractmethod
+    def discrepancy(self, predictions: Tensor, truth: Tensor, weights: Tensor | None = None) -> Tensor:
+        """The loss of predictions: a mean over what is asked, weighted where weights are given."""
+
+    def natural(self, predictions: Tensor) -> Tensor:
+        """Predictions in the units of the truth."""
+        return predictions
+
+    def scores(self, predictions: Tensor, truth: Tensor, names: tuple[str, ...] | None = None) -> Scores:
+        """The chosen metric first, then the reported ones, then the loss."""
+        wanted = dict.fromkeys((self.metric.name, *(self.reported if names is None else names)))
+        natural = self.natural(predictions)
+        result = {name: metric_for(name, self.kind)(natural, self.natural_truth(truth)) for name in wanted}
+        loss = float(self.discrepancy(predictions, truth)) if truth.numel() else math.nan
+        return result | {"loss": loss}
+
+    def natural_truth(self, truth: Tensor) -> Tensor:
+        return truth
+
+    @abstractmethod
+    def table(self, learner: Learner, outputs: Tensor, ids: Array, pairs: Tensor | None = None) -> Table:
+        """A row per node (per pair for links): who, the prediction, probabilities."""
+
+    def held_out_table(self, learner: Learner, outputs: Tensor, ids: Array, problem: Problem) -> Table:
+        """The table of the data set that was trained on, with truth and part of every row."""
+        return self.table(learner, outputs, ids) | self.truth_columns(problem, len(ids))
+
+    def truth_columns(self, problem: Problem, num_nodes: int) -> Table:
+        """Truth and part of each node; empty where there is none."""
+        return {}
+
+    @classmethod
+    def metrics(cls) -> list[str]:
+        return fitting(cls.kind)
+
+
+def check_features(features: Features, num_nodes: int) -> None:
+    """Refuse features that are missing, of another number of nodes, or not finite."""
+    values = features if isinstance(features, Tensor) else features.values
+    if features.shape[0] != num_nodes:
+        raise TaskError(f"there are {features.shape[0]} rows of features for {num_nodes} nodes")
+    if num_nodes == 0:
+        raise TaskError("the graph has no nodes; there is nothing to train on")
+    if features.shape[1] == 0:
+        raise TaskError("the nodes have no features; give some columns, or use identity features")
+    wrong = ~torch.isfinite(values)
+    if bool(wrong.any()):
+        place = int(wrong.reshape(-1).nonzero()[0])
+        row, column = (
+            divmod(place, features.shape[1])
+            if isinstance(features, Tensor)
+            else (int(features.rows[place]), int(features.indices[place]))
+        )
+        raise TaskError(
+            f"feature {column} of node {row} is {values.reshape(-1)[place]}; every feature must be a finite number "
+            f"({int(wrong.sum())} are not)"
+        )

@@ -1,0 +1,168 @@
+"""Classes of nodes: cross entropy on the training nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from hgde.data import Dataset
+from hgde.data.settings import DataSettings
+from hgde.data.splits import NodeSplit, node_split
+from hgde.sections import Section, SettingsError, setting
+from hgde.tasks.base import TASKS, Array, Learner, Part, Problem, Table, Task, TaskError
+from hgde.tasks.metrics import CLASSES
+from hgde.tasks.parts import check_split, node_parts, part_column, refuse_pairs
+
+
+@dataclass(frozen=True)
+class NodeSettings(Section):
+    metric: str = setting(
+        "auto", "Score to choose the epoch by and to report first (`hgde list metrics`; auto: accuracy)."
+    )
+    labels_per_class: int | None = setting(
+        None, "Few-label split with so many training labels per class instead of the data set's own.", above=0
+    )
+    class_weight: str = setting(
+        "none",
+        "How much a class counts in the loss: none (all nodes alike), balanced (rare classes as much as frequent ones), "
+        "or class=weight,class=weight (others 1).",
+    )
+    consistency: float = setting(
+        0.0,
+        "Weight of the agreement of two passes with dropout of their own, over labelled and unlabelled nodes (0: off).",
+        at_least=0,
+    )
+    consistency_temperature: float = setting(
+        0.5,
+        "Below 1, the passes are drawn to a sharper version of their mean.",
+        above=0,
+        inert=lambda s: "consistency is 0" if s.consistency == 0 else None,
+    )
+
+    def check(self) -> None:
+        if self.class_weight not in ("none", "balanced"):
+            parse_class_weights(self.class_weight)
+
+
+def parse_class_weights(text: str) -> dict[str, float]:
+    """``a=2,b=0.5`` as a dictionary."""
+    weights = {}
+    for part in text.split(","):
+        name, mark, number = part.rpartition("=")
+        try:
+            weights[name.strip()] = float(number)
+        except ValueError:
+            mark = ""
+        if not mark or not 0 <= weights[name.strip()] < float("inf"):
+            raise SettingsError(f"class_weight must be none, balanced or class=weight,..., got {text!r}")
+    return weights
+
+
+@TASKS.register("nodes")
+class NodeClassification(Task):
+    """Classes of nodes, some of which are labelled."""
+
+    Settings = NodeSettings
+    kind = CLASSES
+    default_metric = "accuracy"
+    reported = ("accuracy", "balanced_accuracy", "binary_f1", "macro_f1", "log_loss", "calibration_error")
+
+    options: NodeSettings
+
+    def __init__(self, options: NodeSettings, classes: list[str], class_weights: Tensor | None = None) -> None:
+        super().__init__(options)
+        self.classes, self.class_weights = classes, class_weights
+
+    @property
+    def outputs(self) -> int:
+        return len(self.classes)
+
+    @classmethod
+    def pose(cls, dataset: Dataset, options: NodeSettings, data: DataSettings) -> Problem:
+        split = (
+            node_split(dataset, data.protocol, index=data.split, seed=data.split)
+            if options.labels_per_class is None
+            else node_split(dataset, "few", seed=data.split, per_class=options.labels_per_class)
+        )
+        return cls.pose_on(dataset, options, split, allow_overlap=data.protocol == "published")
+
+    @classmethod
+    def pose_on(cls, dataset: Dataset, options: NodeSettings, split: NodeSplit, *, allow_overlap: bool) -> Problem:
+        """The problem on a split at hand. ``allow_overlap`` admits the literature's faulty splits, which share nodes."""
+        labels = dataset.labels
+        if labels is None:
+            raise TaskError(f"{dataset.name} has no labels; use task 'links', or give a column of labels")
+        if len(labels) != dataset.graph.num_nodes:
+            raise TaskError(f"there are {len(labels)} labels for {dataset.graph.num_nodes} nodes")
+        check_split(split, labels >= 0, allow_overlap=allow_overlap)
+        classes = dataset.class_names or [str(k) for k in range(dataset.num_classes)]
+        parts = node_parts(split, labels, dataset.sample_weights)
+        task = cls(options, classes, _class_weights(options, parts["train"], classes))
+        return Problem(task, dataset.graph, parts, split.name, split.hash)
+
+    def fitted(self) -> dict[str, Any]:
+        return {"classes": self.classes}
+
+    @classmethod
+    def from_fitted(cls, options: NodeSettings, fitted: Mapping[str, Any]) -> NodeClassification:
+        return cls(options, list(fitted["classes"]))
+
+    def loss(self, learner: Learner, problem: Problem) -> Tensor:
+        if self.options.consistency == 0:
+            return super().loss(learner, problem)
+        part = problem.parts["train"]
+        passes = torch.stack([learner.outputs(problem.inputs, problem.graph) for _ in range(2)])
+        chosen = passes.index_select(1, part.items)
+        supervised = torch.stack([self.discrepancy(logits, part.truth, part.weights) for logits in chosen]).mean()
+        return supervised + self.options.consistency * disagreement(passes, self.options.consistency_temperature)
+
+    def discrepancy(self, predictions: Tensor, truth: Tensor, weights: Tensor | None = None) -> Tensor:
+        scale = None if self.class_weights is None else self.class_weights.to(predictions.device, predictions.dtype)
+        if weights is None:
+            return nn.functional.cross_entropy(predictions, truth, scale)
+        each = nn.functional.cross_entropy(predictions, truth, scale, reduction="none")
+        total = weights if scale is None else weights * scale.index_select(0, truth)
+        return (weights * each).sum() / total.sum()
+
+    def table(self, learner: Learner, outputs: Tensor, ids: Array, pairs: Tensor | None = None) -> Table:
+        refuse_pairs(pairs)
+        chances = outputs.double().softmax(-1)
+        names = np.array(self.classes)
+        table: Table = {"id": ids, "prediction": names[chances.argmax(-1).cpu().numpy()]}
+        table["confidence"] = chances.max(-1).values.cpu().numpy()
+        return table | {f"p_{name}": chances[:, k].cpu().numpy() for k, name in enumerate(self.classes)}
+
+    def truth_columns(self, problem: Problem, num_nodes: int) -> Table:
+        truth = np.full(num_nodes, "", dtype=object)
+        for part in problem.parts.values():
+            truth[part.items.cpu().numpy()] = np.array(self.classes, dtype=object)[part.truth.cpu().numpy()]
+        return {"truth": truth, "part": part_column(problem, num_nodes)}
+
+
+def _class_weights(options: NodeSettings, train: Part, classes: list[str]) -> Tensor | None:
+    """As given by name, or ``n / (C n_k)`` for a class of ``n_k`` of the ``n`` training nodes (``balanced``)."""
+    if options.class_weight == "none":
+        return None
+    if options.class_weight == "balanced":
+        counts = torch.bincount(train.truth, minlength=len(classes)).double()
+        return counts.sum() / (len(classes) * counts.clamp_min(1))
+    given = parse_class_weights(options.class_weight)
+    unknown = sorted(set(given) - set(classes))
+    if unknown:
+        raise TaskError(f"class_weight names class {unknown[0]!r}; the classes are {', '.join(classes[:20])}")
+    return torch.tensor([given.get(name, 1.0) for name in classes], dtype=torch.float64)
+
+
+def disagreement(logits: Tensor, temperature: float) -> Tensor:
+    """Mean squared distance of the passes' class probabilities ``[passes, N, classes]`` from their sharpened mean.
+
+    No label enters. No gradient flows through the mean: the passes come to it, not it to them.
+    """
+    chances = logits.softmax(-1)
+    target = (chances.detach().mean(0).log() / temperature).softmax(-1)
+    return (chances - target).square().sum(-1).mean()

@@ -21,7 +21,6 @@ from hgde.sections import Chosen, Leaf, Section, SettingsError, choice, from_dic
 from hgde.tasks import TASKS
 from hgde.training.settings import TrainingSettings
 
-
 DEFAULT_MODEL = "hgde"
 
 

@@ -110,10 +110,7 @@ class Dataset:
         if self.labels is not None:
             _add(digest, self.labels)
         if isinstance(self.features, Columns):
-            for column in self.features.values():
-                texts = "\x00".join((column.name, column.kind, *column.categories))
-                digest.update(f"column {len(texts)}".encode() + texts.encode())
-                _add(digest, torch.from_numpy(column.values))
+            digest.update(self.features.hash.encode())
         elif isinstance(self.features, SparseFeatures):
             for part in (self.features.indptr, self.features.indices, self.features.values):
                 _add(digest, part)

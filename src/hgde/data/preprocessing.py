@@ -16,7 +16,7 @@ from hgde.data.dataset import Dataset, RawFeatures
 from hgde.data.encoding import ColumnEncoder, check_names
 from hgde.data.errors import DataError, DataWarning
 from hgde.data.io.npz import SPARSE_BELOW
-from hgde.data.settings import PreprocessingSettings
+from hgde.data.settings import PreprocessingSettings as PreprocessingSettings
 from hgde.data.steps.base import STEPS, Inputs, Step
 from hgde.data.steps.leading_rows import LeadingRows
 from hgde.graph.features import Features, SparseFeatures

@@ -26,7 +26,7 @@ class HPDEBlock(nn.Module):
     Args:
         flow: the flow to integrate.
         time: ``T``.
-        method: any method of :data:`hgde.solvers.SOLVERS`, by name or as an object.
+        method: any method of :data:`hgde.solvers.METHODS`, by name or as an object.
         step: step of fixed-step methods.
         rtol, atol: tolerances of adaptive methods.
         gradient: ``"backprop"``, or ``"recompute"`` (exact, keeps one state per step).
@@ -44,7 +44,7 @@ class HPDEBlock(nn.Module):
     ) -> None:
         super().__init__()
         self.flow, self.time, self.step = flow, time, step
-        self.method = resolve(method, {})
+        self.method = resolve(method)
         self.rtol, self.atol, self.gradient = rtol, atol, gradient
         self._is_checked = False
 

@@ -21,7 +21,6 @@ from hgde.sections import Chosen, Leaf, Section, SettingsError, choice, from_dic
 from hgde.tasks import TASKS
 from hgde.training.settings import TrainingSettings
 
-
 DEFAULT_MODEL = "hgde"
 
 
@@ -89,8 +88,14 @@ def default_flat_settings() -> dict[str, Leaf]:
     for name, owned in flat_settings().items():
         fitting = [leaf for leaf in owned if ("model", DEFAULT_MODEL) in leaf.owners or not _in_model(leaf)]
         if fitting:
-            flat[name] = fitting[0]
+            flat[name] = min(fitting, key=lambda leaf: _missing_owner(leaf, {}, {}) is not None)
     return flat
+
+
+def owners_of(name: str) -> list[str]:
+    """The entries that have a setting of this flat name, other than models; empty if it hangs on none."""
+    owned = [leaf.owners[-1] for leaf in flat_settings()[name] if leaf.owners and leaf.owners[-1][0] != "model"]
+    return list(dict.fromkeys(entry for _, entry in owned))
 
 
 def _in_model(leaf: Leaf) -> bool:

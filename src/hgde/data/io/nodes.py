@@ -10,6 +10,7 @@ from torch import Tensor
 
 from hgde.data.columns import MISSING_NUMBERS, Array, Column, Columns
 from hgde.data.dataset import Dataset, identity_features
+from hgde.data.errors import DataError
 from hgde.data.io.tables import Table, as_texts
 from hgde.data.splits.nodes import NodeSplit
 from hgde.graph.graph import Graph
@@ -58,7 +59,11 @@ def feature_columns(table: Table, names: list[str]) -> tuple[Any, dict[str, Any]
     def where(column: str) -> Any:
         return lambda row: table.place(row, column)
 
-    return Columns([Column.from_cells(name, table.columns[name], where(name)) for name in names]), {}
+    columns = [Column.from_cells(name, table.columns[name], where(name)) for name in names]
+    for column in columns:
+        if column.kind == "number" and column.problem is not None:
+            raise DataError(column.problem)  # text among numbers may still be meant as a category; infinity may not
+    return Columns(columns), {}
 
 
 def _label_columns(table: Table, chosen: tuple[str, ...]) -> list[str]:

@@ -72,6 +72,8 @@ class BLEND(GRAND):
         "pubmed": _preset(64, 12.94, 0.07, 0.5, 0.0145, 7e-4, heads=1),
     }
 
+    settings: Settings
+
     def __init__(self, settings: Settings, shape: Shape) -> None:
         self._position_width = settings.position_width
         super().__init__(settings, shape)

@@ -13,7 +13,6 @@ from hgde.graph import Features, Graph, SparseFeatures
 from hgde.models.base import MODELS, Model, Shape
 from hgde.models.zoo._common import Dense, Presets, adjacency, edge_softmax, edge_sum, once_per
 from hgde.models.zoo._solve import ContinuousSettings, solve
-from hgde.randomness import dropout
 from hgde.sections import setting
 
 
@@ -138,10 +137,9 @@ class GRAND(Model):
         weights = self.diffusivity(start, edges)
         return solve(lambda _, x: self.field(x, start, weights, edges), start, self.settings)
 
-    def forward(self, features: Features, graph: Graph) -> Tensor:
+    def readout(self, z: Tensor) -> Tensor:
         assert self.decoder is not None
-        state = self.embed(features, graph).relu()
-        return self.decoder(dropout(state, self.settings.dropout, self.training))
+        return self.decoder(z.relu(), self.settings.dropout)
 
 
 def _only_rewired(settings: Any) -> str | None:

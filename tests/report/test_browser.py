@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from report.samples import HOSTILE, REPORTS, sample_run, sample_view
 
 from hgde.geometry import ball
 from hgde.report.page import write_report
+from report.samples import HOSTILE, REPORTS, sample_run, sample_view
 
-CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--use-gl=angle", "--use-angle=swiftshader",
@@ -108,7 +110,9 @@ def test_disk_draws_nodes_in_their_colours(open_page, files, renderer, drawn):
     page.locator(".hgde-stage").scroll_into_view_if_needed()
     shot = read_png(page.screenshot())
     points = np.array(page.evaluate("Array.from({length: hgdeExplorer.data.count}, (_, i) => hgdeExplorer.screen(i))"))
-    colours = np.array(page.evaluate("Array.from({length: hgdeExplorer.data.count}, (_, i) => hgdeExplorer.mode.of(i))"))
+    colours = np.array(
+        page.evaluate("Array.from({length: hgdeExplorer.data.count}, (_, i) => hgdeExplorer.mode.of(i))")
+    )
     seen = shot[points[:, 1].astype(int).clip(0, len(shot) - 1), points[:, 0].astype(int)]
     visible = (points[:, 1] > 0) & (points[:, 1] < len(shot) - 1)
     close = np.abs(seen.astype(int) - colours).max(axis=1) < 40

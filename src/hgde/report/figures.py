@@ -22,7 +22,8 @@ from hgde.report.measures import class_name
 INK = "#010203"
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#94673c", "#7b61cc", "#78a028", "#c83c5a")
 
-STYLE: dict[str, Any] = {
+# Any, since matplotlib lists every name in the type, and the list changes between its versions.
+STYLE: Any = {
     "text.color": INK,
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
@@ -238,7 +239,9 @@ def draw_trials(report: TuningReport) -> Figure | None:
     numbers, scores = zip(*complete, strict=True)
     figure, axes = _figure(6.4, 3.3)
     axes.scatter(numbers, scores, s=22, color=COLOURS[0], alpha=0.7, linewidths=0, label="trial")
-    axes.step(numbers, np.maximum.accumulate(scores), where="post", color=COLOURS[1], linewidth=1.6, label="best so far")
+    axes.step(
+        numbers, np.maximum.accumulate(scores), where="post", color=COLOURS[1], linewidth=1.6, label="best so far"
+    )
     axes.set(xlabel="trial", ylabel=report.score_name)
     axes.legend()
     return figure

@@ -52,18 +52,18 @@ class ReportFiles:
 def render_html(report: Report) -> str:
     """The page: styles, figures, data and scripts inside, no address to load anything from."""
     figures = make_figures(report)
-    drawn = {name: Markup(inline_svg(figure, name, FIGURE_WORDS[name])) for name, figure in figures.items()}  # noqa: S704
+    drawn = {name: Markup(inline_svg(figure, name, FIGURE_WORDS[name])) for name, figure in figures.items()}
     explorer = None
     if isinstance(report, RunReport) and report.disk is not None and len(report.disk.positions[0]):
-        explorer = Markup(json_for_script(explorer_payload(report.disk, report.title, report.energy)))  # noqa: S704
+        explorer = Markup(json_for_script(explorer_payload(report.disk, report.title, report.energy)))
     page = _environment().get_template(f"{_kind(report)}.html.j2")
     text = page.render(
         report=_cleaned(report),
         figures=drawn,
         words=FIGURE_WORDS,
         explorer=explorer,
-        explorer_script=Markup(explorer_script()),  # noqa: S704
-        explorer_style=Markup(explorer_style()),  # noqa: S704
+        explorer_script=Markup(explorer_script()),
+        explorer_style=Markup(explorer_style()),
     )
     return text + "\n"
 

@@ -1,0 +1,233 @@
+"""Many pieces of work over processes, each finished one on disk at once, so that anything stopped goes on.
+
+Every piece is a :class:`Job`; what it does is named by ``work`` (see :mod:`hgde.experiments.work`). Processes are
+spawned, have one thread each, and end when their parent ends, however that happens. A process that is killed costs the
+job it was at, which is recorded as failed, and nothing else.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hgde.experiments.store import Store
+
+logger = logging.getLogger(__name__)
+
+JOBS_PER_PROCESS = 60
+"""Then a new process takes over, so that memory does not grow."""
+
+_ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One piece of work and where its record goes.
+
+    Args:
+        cell: the file of records, a path below the store without ending.
+        key: the record's name in that file, such as ``split-0/seed-3`` or ``trial-04``.
+        work: what to do: a name of :data:`hgde.experiments.work.WORK`, or ``"package.module:function"``.
+        settings: nested settings of the run, seed and split included.
+        more: what the work takes besides, as plain values; part of what makes two jobs the same.
+        seconds: how long it may take; longer work is ended and recorded as failed. Not part of what it is.
+        cost: what it is expected to cost, in any unit; the cheapest job is started first.
+    """
+
+    cell: str
+    key: str
+    work: str
+    settings: Mapping[str, Any]
+    more: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float | None = None
+    cost: float = 0.0
+
+    @property
+    def name(self) -> str:
+        return f"{self.cell}/{self.key}"
+
+
+@dataclass(frozen=True)
+class Done:
+    """What came of a job: its result, or why there is none."""
+
+    job: Job
+    result: dict[str, Any] | None
+    failure: str | None = None
+    seconds: float = 0.0
+    was_stored: bool = False
+
+
+OnDone = Callable[[Done, int, int], None]
+
+
+def run_jobs(
+    jobs: Iterable[Job],
+    store: Store,
+    workers: int = 1,
+    on_done: OnDone | None = None,
+    minutes: float | None = None,
+    retry: bool = False,
+) -> list[Done]:
+    """Do what is not on disk yet and return everything, stored results included, in the order of ``jobs``.
+
+    Args:
+        workers: processes; 0 works in this one (tests, debuggers).
+        on_done: called with each finished job, how many are done and how many there are.
+        minutes: after so long no job is started, and running ones are ended without a record.
+        retry: do jobs again that are recorded as failed.
+    """
+    ordered = list(jobs)
+    done: dict[str, Done] = {}
+    waiting: list[Job] = []
+    for job in ordered:
+        stored = store.find(job)
+        if stored is None or (retry and stored.failure is not None):
+            waiting.append(job)
+        else:
+            done[job.name] = stored
+    waiting.sort(key=lambda job: job.cost)
+    total = len(waiting)
+    deadline = None if minutes is None else time.monotonic() + 60 * minutes
+    finished = _in_this_process(waiting, deadline) if workers == 0 else _in_processes(waiting, workers, deadline)
+    for count, result in enumerate(finished, 1):
+        store.add(result)
+        done[result.job.name] = result
+        if on_done is not None:
+            on_done(result, count, total)
+    return [done[job.name] for job in ordered if job.name in done]
+
+
+def _in_this_process(jobs: list[Job], deadline: float | None) -> Iterator[Done]:
+    from hgde.experiments.work import do
+
+    for job in jobs:
+        if deadline is not None and time.monotonic() > deadline:
+            return
+        yield do(job)
+
+
+class _Worker:
+    """A process, the pipe to it, and the job it is at."""
+
+    def __init__(self) -> None:
+        from hgde.experiments import worker
+
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        # Not a daemon: daemons may not have children, and work may want some.
+        self.process: BaseProcess = context.Process(target=worker.serve, args=(theirs, os.getpid()), daemon=False)
+        with _one_thread():
+            self.process.start()
+        theirs.close()
+        self.job: Job | None = None
+        self.started = 0.0
+        self.count = 0
+
+    def give(self, job: Job) -> None:
+        self.job, self.started, self.count = job, time.monotonic(), self.count + 1
+        self.pipe.send(job)
+
+    def is_overdue(self) -> bool:
+        # The work itself keeps to its limit where it can; this is for work that does not look at the clock.
+        limit = None if self.job is None else self.job.seconds
+        return limit is not None and time.monotonic() - self.started > 1.5 * limit + 20
+
+    def end(self, politely: bool) -> None:
+        if politely:
+            try:
+                self.pipe.send(None)
+            except OSError:
+                politely = False
+        if not politely:
+            self.process.terminate()
+        self.process.join(5)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+        self.pipe.close()
+
+
+def _in_processes(jobs: list[Job], count: int, deadline: float | None) -> Iterator[Done]:
+    """Every job with what came of it, in the order they finish."""
+    left = list(reversed(jobs))
+    workers: list[_Worker] = []
+    try:
+        while left or any(worker.job for worker in workers):
+            is_late = deadline is not None and time.monotonic() > deadline
+            if is_late:
+                return
+            while left and len(workers) < min(count, len(jobs)):
+                workers.append(_Worker())
+            for worker in workers:
+                if worker.job is None and left:
+                    worker.give(left.pop())
+            busy = {worker.pipe: worker for worker in workers if worker.job is not None}
+            ready = wait([*busy, *(worker.process.sentinel for worker in busy.values())], timeout=0.5)
+            for worker in list(busy.values()):
+                outcome = _outcome(worker, ready)
+                if outcome is None:
+                    continue
+                job, result, failure = outcome
+                spent = time.monotonic() - worker.started
+                worker.job = None
+                if not worker.process.is_alive() or worker.count >= JOBS_PER_PROCESS:
+                    workers.remove(worker)
+                    worker.end(politely=worker.process.is_alive())
+                yield Done(job, result, failure, spent)
+    finally:
+        for worker in workers:
+            worker.end(politely=worker.job is None)
+
+
+def _outcome(worker: _Worker, ready: list[Any]) -> tuple[Job, dict[str, Any] | None, str | None] | None:
+    """What a worker has to say: a result, a failure, or that it is gone; ``None`` while it works."""
+    job = worker.job
+    assert job is not None
+    pipe: Connection = worker.pipe
+    if pipe in ready or pipe.poll():
+        try:
+            result, failure = pipe.recv()
+        except (EOFError, OSError):
+            worker.process.join(5)
+            return job, None, _how_it_ended(worker.process)
+        return job, result, failure
+    if not worker.process.is_alive():
+        return job, None, _how_it_ended(worker.process)
+    if worker.is_overdue():
+        worker.process.kill()
+        worker.process.join()
+        return job, None, f"ended after {time.monotonic() - worker.started:.0f} s, it was given {job.seconds:.0f}"
+    return None
+
+
+def _how_it_ended(process: BaseProcess) -> str:
+    code = process.exitcode
+    if code is not None and code < 0:
+        hint = " (out of memory?)" if code == -9 else ""
+        return f"its process was ended by signal {-code}{hint}"
+    return f"its process ended by itself with code {code}"
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Processes started inside have one thread: two runs use two cores better than one run can."""
+    before = {name: os.environ.get(name) for name in _ONE_THREAD}
+    os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

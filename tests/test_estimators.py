@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch_geometric.data import Data
 
-from hgde.data.disease import simulate_disease
+from hgde.data.sets.disease_sim import simulate_disease
 from hgde.estimators import HGDEClassifier, HGDEEmbedder, HGDELinkPredictor
 from hgde.graph import Graph, GraphError
 from hgde.settings import FIELDS, Settings, SettingsError

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hgde.data.disease import simulate_disease
+from hgde.data.sets.disease_sim import simulate_disease
 
 QUICK = ["--width", "3", "--time", "2", "--lr", "0.05", "--threads", "1", "--dropout", "0.2"]
 

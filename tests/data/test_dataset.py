@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from hgde.data import DataError, Dataset, hgcn_features, identity_features, load, read_graph
-from hgde.data.npz import read_npz
+from hgde.data.io.npz import read_npz
+from hgde.data.splits import NodeSplit, link_split
 from hgde.graph import Graph, SparseFeatures
-from hgde.graph.split import NodeSplit, link_split
 
 
 def small(name="mine", **changes):

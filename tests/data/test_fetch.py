@@ -12,7 +12,7 @@ from data_server import Behaviour, serve
 from hgde.data.errors import DataError
 from hgde.data.fetch import cache_folder, verify
 from hgde.data.fetch import fetch as fetch_with_pauses
-from hgde.data.registry import RemoteFile
+from hgde.data.spec import RemoteFile
 
 CONTENT = np.random.RandomState(0).bytes(300_000)
 fetch = partial(fetch_with_pauses, pause=0.001)
@@ -147,7 +147,7 @@ def test_two_processes_fetch_once_between_them(server, tmp_path):
     file = remote(server)
     script = (
         "import sys; from pathlib import Path\n"
-        "from hgde.data.fetch import fetch; from hgde.data.registry import RemoteFile\n"
+        "from hgde.data.fetch import fetch; from hgde.data.spec import RemoteFile\n"
         f"fetch(RemoteFile({file.address!r}, {file.size}, {file.sha256!r}, {file.name!r}), Path({str(tmp_path)!r}))"
     )
     both = [subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE) for _ in range(2)]

@@ -9,7 +9,7 @@ import originals
 import pytest
 
 from hgde.data import DATASETS, DataError, fetch_dataset, load
-from hgde.data.registry import PackageSource, RemoteFile
+from hgde.data.spec import PackageSource, RemoteFile
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from hgde.data import DATASETS, DataError, find_spec, load
-from hgde.graph.hyperbolicity import hyperbolicity
-from hgde.graph.statistics import graph_statistics
+from hgde.graph.measures.hyperbolicity import hyperbolicity
+from hgde.graph.measures.statistics import graph_statistics
 
 PUBLISHED = [
     *("disease_nc", "disease_lp", "airport", "cora", "citeseer", "pubmed", "texas", "wisconsin", "cornell"),

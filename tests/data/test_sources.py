@@ -10,7 +10,7 @@ import torch
 from data_server import Behaviour, serve
 
 from hgde.data import DATASETS, DataError, fetch_dataset, load
-from hgde.data.registry import RemoteFile
+from hgde.data.spec import RemoteFile
 from hgde.graph import Graph
 
 

@@ -7,7 +7,7 @@ from scipy import sparse
 from torch import nn
 from torch_geometric.nn import GCNConv
 
-from hgde.data.disease import simulate_disease
+from hgde.data.sets.disease_sim import simulate_disease
 from hgde.diffusion import GraphFlow, LocalAttention
 from hgde.geometry import Curvature, PoincareBall, ball
 from hgde.graph import Graph, SparseFeatures

@@ -176,7 +176,7 @@ def bandwidth(quick: bool) -> Iterator[Row]:
 
 def ricci(quick: bool) -> Iterator[Row]:
     """Ollivier-Ricci curvature against GraphRicciCurvature."""
-    from hgde.graph.ricci import ollivier_ricci
+    from hgde.graph.measures.ricci import ollivier_ricci
 
     for name in ("cora",) if quick else ("cora", "pubmed"):
         data = problems.citations(name)

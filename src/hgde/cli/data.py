@@ -21,12 +21,12 @@ def list_datasets(data_root: Root = None) -> None:
     from rich.table import Table
 
     from hgde.data.loading import at_hand
-    from hgde.data.registry import DATASETS
+    from hgde.data.spec import DATASETS
 
     table = Table("name", "what", "tasks", "nodes", "edges", "features", "classes", "at hand", title="data sets")
     for column in table.columns[3:7]:
         column.justify = "right"
-    for spec in DATASETS.values():
+    for _, spec in DATASETS.items():
         numbers = ["-"] * 4
         if spec.expected is not None:
             counts = (spec.expected.nodes, spec.expected.edges, spec.expected.features, spec.expected.classes)
@@ -43,7 +43,7 @@ def describe(name: Annotated[str, typer.Argument(help="Name of a data set.")], d
     from rich.table import Table
 
     from hgde.data.loading import at_hand
-    from hgde.data.registry import find_spec
+    from hgde.data.spec import find_spec
 
     spec = find_spec(name)
     console = Console(highlight=False)

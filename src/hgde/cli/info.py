@@ -24,8 +24,8 @@ def info(
     from rich.table import Table
 
     from hgde.data import DataError, load, read_graph
-    from hgde.graph.hyperbolicity import hyperbolicity
-    from hgde.graph.statistics import graph_statistics
+    from hgde.graph.measures.hyperbolicity import hyperbolicity
+    from hgde.graph.measures.statistics import graph_statistics
 
     if (data is None) == (edges is None):
         raise DataError("name a data set with --data NAME, or your own graph with --edges FILE [--nodes FILE]")

@@ -25,3 +25,7 @@ class DataError(ValueError):
         if column is not None:
             where += f", column {column}"
         return cls(f"{where}: {problem}")
+
+
+class DataWarning(UserWarning):
+    """Something about the data that a user should know, although the answer is still right."""

@@ -12,13 +12,16 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from hgde.data.errors import DataError
-from hgde.data.registry import RemoteFile
+from hgde.data.spec import RemoteFile
 
 Progress = Callable[[str, int, int], None]
 """Called with a file's name, the bytes that are there, and the bytes there will be (0 if unknown)."""
+
+SCHEMES = ("https", "file")
+"""What an address may start with: nothing that someone on the way could change."""
 
 _BLOCK = 1 << 16
 _TRIES = 6
@@ -101,8 +104,7 @@ def locked(target: Path) -> Iterator[None]:
 
 
 def _download(file: RemoteFile, part: Path, *, progress: Progress | None, timeout: float, pause: float) -> None:
-    if not file.address.startswith(("https://", "http://")):
-        raise DataError(f"{file.name}: {file.address} is not a web address")
+    _check_scheme(file.address, file.name)
     reason = ""
     idle_tries = 0
     while idle_tries < _TRIES:
@@ -131,12 +133,26 @@ def _download(file: RemoteFile, part: Path, *, progress: Progress | None, timeou
     raise DataError(f"{file.name}: could not be fetched from {file.address} ({reason})")
 
 
+def _check_scheme(address: str, name: str) -> None:
+    scheme = address.partition(":")[0].lower()
+    if scheme not in SCHEMES:
+        raise DataError(f"{name}: {address} is not an {' or '.join(SCHEMES)} address, and nothing else is fetched")
+
+
+class _CheckedRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows a redirect only to an address that might have been asked for in the first place."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        _check_scheme(newurl, f"redirected from {req.full_url}")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
 def _continue(file: RemoteFile, part: Path, start: int, progress: Progress | None, timeout: float) -> bool:
     """Fetch the rest of the file; true when the server says there is no more."""
     request = urllib.request.Request(file.address, headers={"User-Agent": "hgde"})
     if start:
         request.add_header("Range", f"bytes={start}-")
-    with urllib.request.urlopen(request, timeout=timeout) as response:
+    with urllib.request.build_opener(_CheckedRedirects).open(request, timeout=timeout) as response:
         resumed = response.status == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
         if start and not resumed:
             start = 0

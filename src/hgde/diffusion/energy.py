@@ -1,30 +1,76 @@
-"""Hyperbolic Dirichlet energy: how far apart joined nodes are."""
+"""Energies of a state on a graph: how far apart joined nodes are. Each form of diffusion has its own that never rises.
+
+In flat space, at ``tau = 1`` and without residual or activation:
+
+* ``isotropic`` (row-stochastic, ``P = D^{-1}(A + I)``, ``D`` the degree with its loop) never raises
+  :func:`edge_energy`. Proof: on each coordinate it is ``x^T (D - A - I) x / 2 = x^T D (I - P) x / 2``. ``P`` is
+  self-adjoint for ``<x, y> = x^T D y`` with eigenvalues ``p`` in ``(-1, 1]``, and ``x -> P x`` multiplies the part of
+  the energy along each eigenvector, ``d (1 - p) / 2``, by ``p^2 <= 1``.
+* ``symmetric`` (``S = D^{-1/2}(A + I) D^{-1/2}``) never raises :func:`dirichlet_energy`. Proof: with
+  ``1 + degree = D`` that energy is ``sum_edges w (x_i / sqrt(d_i) - x_j / sqrt(d_j))^2 / 2 = x^T (I - S) x / 2``; ``S``
+  is symmetric with the eigenvalues of ``P``, and ``x -> S x`` multiplies each part by ``p^2 <= 1``.
+
+Both need an undirected graph with symmetric weights. On curved spaces they are no theorem; ``benchmarks/energy.py``
+measures where and by how much the energies rise.
+"""
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
-from hgde.geometry import ball
+from hgde.diffusion.degrees import degrees, edge_weights
+from hgde.geometry import Manifold
 from hgde.graph import Graph
 
 
-def dirichlet_energy(z: Tensor, graph: Graph, c: Tensor | float) -> Tensor:
-    """Hyperbolic Dirichlet energy (paper Def. dirichlet-energy-definition).
+def dirichlet_energy(z: Tensor, graph: Graph, manifold: Manifold) -> Tensor:
+    """Hyperbolic Dirichlet energy (paper Def. dirichlet-energy-definition), degree-normalised.
 
-    ``1/2 sum_{(i,j) in E} d(exp_o(log_o(z_i) / sqrt(1 + d_i)), exp_o(log_o(z_j) / sqrt(1 + d_j)))^2``, over undirected
-    edges counted once, ``d_i`` the degree.
+    ``1/2 sum_{(i,j) in E} w_ij d(exp_o(log_o(z_i) / sqrt(1 + d_i)), exp_o(log_o(z_j) / sqrt(1 + d_j)))^2``, over
+    undirected edges counted once, ``d_i`` the sum of arriving weights (the one is a loop; a node's own takes its place).
 
     Args:
         z: points ``[..., N, d]``; leading axes (such as the times of a trajectory) are kept.
-        graph: the graph; self-loops add nothing.
-        c: the ball has curvature ``-c``.
+        graph: the graph; self-loops add nothing themselves.
+        manifold: the space of the points.
 
     Returns:
         One number for each leading index. Cost O(M d).
     """
+    _check(z, graph)
+    arriving, _ = degrees(graph, z.dtype, self_loops=True)
+    shrunk = manifold.expmap0(manifold.logmap0(z) * arriving.rsqrt().unsqueeze(-1))
+    return _energy(shrunk, graph, manifold)
+
+
+def edge_energy(z: Tensor, graph: Graph, manifold: Manifold) -> Tensor:
+    """``1/2 sum_{(i,j) in E} w_ij d(z_i, z_j)^2`` over undirected edges counted once; shapes as above. Cost O(M d)."""
+    _check(z, graph)
+    return _energy(z, graph, manifold)
+
+
+def _energy(z: Tensor, graph: Graph, manifold: Manifold) -> Tensor:
+    # An edge stored in both directions counts half each time, one stored in one direction once: the mean of a pair.
+    u, v = graph.undirected_edges
+    squared = manifold.dist(z[..., u, :], z[..., v, :]).square()
+    return 0.5 * (_pair_weights(graph, z.dtype) * squared).sum(-1)
+
+
+def _pair_weights(graph: Graph, dtype: torch.dtype) -> Tensor | float:
+    """The weight of each undirected edge, ``[M]``: the mean over the directions it is stored in."""
+    if graph.weights is None:
+        return 1.0
+    low, high = torch.minimum(graph.rows, graph.indices), torch.maximum(graph.rows, graph.indices)
+    proper, width = low != high, max(graph.num_nodes, 1)
+    u, v = graph.undirected_edges
+    place = torch.searchsorted(u * width + v, (low * width + high)[proper])
+    total, count = (torch.zeros(len(u), dtype=dtype, device=u.device) for _ in range(2))
+    total.index_add_(0, place, edge_weights(graph, dtype)[proper])
+    count.index_add_(0, place, torch.ones_like(place, dtype=dtype))
+    return total / count
+
+
+def _check(z: Tensor, graph: Graph) -> None:
     if z.shape[-2] != graph.num_nodes:
         raise ValueError(f"the embedding has {z.shape[-2]} rows, the graph {graph.num_nodes} nodes")
-    shrink = (1 + graph.degree.to(z.dtype)).rsqrt().unsqueeze(-1)
-    scaled = ball.expmap0(ball.logmap0(z, c) * shrink, c)
-    u, v = graph.undirected_edges
-    return 0.5 * ball.dist(scaled[..., u, :], scaled[..., v, :], c).square().sum(-1)

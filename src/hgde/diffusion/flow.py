@@ -1,4 +1,4 @@
-"""The flow of hyperbolic graph diffusion: gradient, diffusivity, divergence, exponential map, residual."""
+"""The flow of graph diffusion on a manifold: gradient, diffusivity, divergence, exponential map, residual."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from hgde.diffusion.diffusivity import Diffusivity, Isotropic, Operator
-from hgde.geometry import PoincareBall
+from hgde.diffusion.diffusivities.isotropic import Isotropic
+from hgde.diffusion.diffusivity import Diffusivity
+from hgde.diffusion.frames import in_frame
+from hgde.diffusion.operator import Operator
+from hgde.geometry import Manifold, PoincareBall
 from hgde.graph import Graph
 from hgde.kernels import advance, diffuse
+from hgde.kernels.reference import resolve_activation
 
 Activation = str | Callable[[Tensor], Tensor]
 
@@ -19,19 +23,19 @@ class GraphFlow(nn.Module):
     """The flow ``F`` of the paper's equations hyperbolic-graph-diffusion-equation and residual-diffusion-hyperbolic.
 
     ``v_i = sigma(sum_j a_ij log_{z_i}(z_j))``, ``dz_i = exp_{z_i}(v_i)`` and, with ``eta``,
-    ``F(z)_i = gyromidpoint({dz_i, z_i, z_i(0)}; eta)``.
+    ``F(z)_i = midpoint({dz_i, z_i, z_i(0)}; eta)``.
 
     Args:
-        manifold: the ball it runs on.
+        manifold: the space it runs on, any with exp and log; the ball has fused passes.
         diffusivity: weights ``a_ij``.
         eta: weights of step, state and start in the residual; ``None`` leaves the residual out.
         learn_eta: train them.
-        activation: ``sigma``, a name or any function of a tensor.
+        activation: ``sigma``, a name or any function of a tensor; on channels, see :mod:`hgde.diffusion.frames`.
     """
 
     def __init__(
         self,
-        manifold: PoincareBall,
+        manifold: Manifold,
         diffusivity: Diffusivity | None = None,
         eta: Sequence[float] | None = (1.0, 0.6, 0.1),
         learn_eta: bool = False,
@@ -54,7 +58,7 @@ class GraphFlow(nn.Module):
     def bind(self, z0: Tensor, graph: Graph) -> BoundFlow:
         """The flow on one graph from one start: a function of time and state that changes nothing."""
         operator = self.diffusivity(z0, graph, self.manifold) if self.diffusivity.constant_in_time else None
-        return BoundFlow(self, z0, graph, self.manifold.c, operator)
+        return BoundFlow(self, z0, graph, operator)
 
     def forward(self, z: Tensor, graph: Graph, z0: Tensor | None = None) -> Tensor:
         """One evaluation ``F(z)``; the start is ``z`` itself unless given."""
@@ -65,19 +69,34 @@ class GraphFlow(nn.Module):
 
 
 class BoundFlow:
-    """A flow with its graph, start and curvature; what is constant in time was worked out when it was made."""
+    """A flow with its graph and start; what is constant in time was worked out when it was made."""
 
-    def __init__(self, flow: GraphFlow, z0: Tensor, graph: Graph, c: Tensor, operator: Operator | None) -> None:
-        self.flow, self.z0, self.graph, self.c, self.operator = flow, z0, graph, c, operator
+    def __init__(self, flow: GraphFlow, z0: Tensor, graph: Graph, operator: Operator | None) -> None:
+        self.flow, self.z0, self.graph, self.operator = flow, z0, graph, operator
+        self.manifold = flow.manifold
+        self.c = flow.manifold.c if isinstance(flow.manifold, PoincareBall) else None
 
     def operator_at(self, z: Tensor) -> Operator:
         if self.operator is not None:
             return self.operator
-        return self.flow.diffusivity(z, self.graph, self.flow.manifold)
+        return self.flow.diffusivity(z, self.graph, self.manifold)
 
     def __call__(self, t: Tensor | float, z: Tensor) -> Tensor:
         operator, flow = self.operator_at(z), self.flow
-        if operator.everywhere is None and operator.local is not None:
-            return diffuse(z, self.graph, operator.local, self.c, self.z0, flow.eta, flow.activation)
-        v = operator.tangent_sum(z, self.graph, self.c)
+        if self.c is None:
+            return self._advance(z, operator.tangent_sum(z, self.graph, self.manifold))
+        weights = operator.edges_alone
+        if weights is not None:
+            return diffuse(z, self.graph, weights, self.c, self.z0, flow.eta, flow.activation)
+        v = operator.tangent_sum(z, self.graph, self.manifold)
         return advance(z, v, self.c, self.z0, flow.eta, flow.activation)
+
+    def _advance(self, z: Tensor, v: Tensor) -> Tensor:
+        """``F(z)`` from the tangent sum in plain torch, on any manifold."""
+        manifold, flow = self.manifold, self.flow
+        if flow.activation != "identity":
+            v = in_frame(manifold, z, v, resolve_activation(flow.activation))
+        moved = manifold.expmap(z, v)
+        if flow.eta is None:
+            return moved
+        return manifold.midpoint((moved, z, self.z0), torch.as_tensor(flow.eta, dtype=z.dtype, device=z.device))

@@ -68,6 +68,10 @@ class Manifold(nn.Module, ABC):
         """The nearest valid point; valid points come back as they are. By default every point is valid."""
         return x
 
+    def tangent(self, x: Tensor, u: Tensor) -> Tensor:
+        """The part of ``u`` that is tangent at ``x``; tangent vectors come back as they are. By default all are."""
+        return u
+
     def norm(self, x: Tensor, v: Tensor) -> Tensor:
         """Length of a tangent vector at ``x``; gradient 0 at ``v = 0``."""
         return numerics.safe_sqrt(self.inner(x, v, v))

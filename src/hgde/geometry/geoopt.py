@@ -152,8 +152,13 @@ class GeooptManifold(Manifold):
         result: Tensor = self.base.projx(x)
         return result
 
+    def tangent(self, x: Tensor, u: Tensor) -> Tensor:
+        result: Tensor = self.base.proju(x, u)
+        return result
+
     def egrad2rgrad(self, x: Tensor, g: Tensor) -> Tensor:
-        result: Tensor = self.base.egrad2rgrad(x, g)
+        # A copy: geoopt's hyperboloid turns the gradient's time coordinate round in place.
+        result: Tensor = self.base.egrad2rgrad(x, g.clone())
         return result
 
     def dexp(self, x: Tensor, v: Tensor, w: Tensor, y: Tensor | None = None) -> Tensor:

@@ -64,16 +64,7 @@ class SharedManifold(geoopt.manifolds.base.Manifold):  # type: ignore[misc]  # g
         return self.source.project(x)
 
     def proju(self, x: Tensor, u: Tensor) -> Tensor:
-        """The part of ``u`` that is tangent at ``x``: there and back through the maps at the origin."""
-        frame = self.source.frame0(x.shape[-1], dtype=x.dtype, device=x.device)
-        size = (*x.shape[:-1], *frame.shape)
-        basis = self.source.transport0(
-            x.unsqueeze(-2).expand(size), 0.5 * torch.eye(len(frame), dtype=x.dtype, device=x.device).expand(
-                *x.shape[:-1], len(frame), len(frame)
-            )
-        )  # fmt: skip
-        components = self.source.inner(x.unsqueeze(-2).expand(size), u.unsqueeze(-2).expand(size), basis)
-        return (components.unsqueeze(-1) * basis).sum(dim=-2)
+        return self.source.tangent(x, u)
 
     def egrad2rgrad(self, x: Tensor, u: Tensor) -> Tensor:
         return self.source.egrad2rgrad(x, u)

@@ -135,12 +135,17 @@ class Lorentz(Manifold):
         _count(scale < 1.0 - 4.0 * torch.finfo(x.dtype).eps)
         return with_time(space * scale, c)
 
-    def egrad2rgrad(self, x: Tensor, g: Tensor) -> Tensor:
-        """``J g`` made tangent, ``J`` the reflection of time: ``g' + c <x, g'>_L x`` with ``g' = (-g_0, g_s)``."""
+    def tangent(self, x: Tensor, u: Tensor) -> Tensor:
+        """``u + c <x, u>_L x``."""
         c = self.c
-        time = (squared_norm(x[..., 1:]) + 1.0 / c).sqrt()
-        along = dot(x[..., 1:], g[..., 1:]) + time * g[..., :1]
-        return _tangent(x[..., 1:], g[..., 1:] + c * along * x[..., 1:], c)
+        space = x[..., 1:]
+        time = (squared_norm(space) + 1.0 / c).sqrt()
+        along = dot(space, u[..., 1:]) - time * u[..., :1]
+        return _tangent(space, u[..., 1:] + c * along * space, c)
+
+    def egrad2rgrad(self, x: Tensor, g: Tensor) -> Tensor:
+        """``(-g_0, g_s)`` made tangent."""
+        return self.tangent(x, torch.cat([-g[..., :1], g[..., 1:]], dim=-1))
 
     def dexp(self, x: Tensor, v: Tensor, w: Tensor, y: Tensor | None = None) -> Tensor:
         c = self.c
@@ -153,6 +158,9 @@ class Lorentz(Manifold):
         p, q = place(x, c), place(self.expmap(x, v) if y is None else y, c)
         back = chart.transport(q.b, between(q, p, c), _to_ball(q, w, c), c, q.B, p.B)
         return _from_ball(p, chart.shrunk(_to_ball(p, v, c), back, c, p.B), c)
+
+    def frame0(self, coordinates: int, *, dtype: torch.dtype, device: torch.device) -> Tensor:
+        return torch.eye(coordinates, dtype=dtype, device=device)[1:]
 
     def expmap0(self, v: Tensor) -> Tensor:
         """``x_s = sinh(2 sqrt(c)|v|) v / (sqrt(c)|v|)``."""

@@ -125,6 +125,9 @@ class Product(Manifold):
     def project(self, x: Tensor) -> Tensor:
         return self._join("project", x)
 
+    def tangent(self, x: Tensor, u: Tensor) -> Tensor:
+        return self._join("tangent", x, u)
+
     def egrad2rgrad(self, x: Tensor, g: Tensor) -> Tensor:
         return self._join("egrad2rgrad", x, g)
 
@@ -143,6 +146,11 @@ class Product(Manifold):
         if coordinates != sum(self.coordinates):
             raise ValueError(f"this product has {sum(self.coordinates)} coordinates, not {coordinates}")
         return sum(self.widths)
+
+    def frame0(self, coordinates: int, *, dtype: torch.dtype, device: torch.device) -> Tensor:
+        self.dimension(coordinates)
+        own = zip(self.factors, self.coordinates, strict=True)
+        return torch.block_diag(*(part.frame0(count, dtype=dtype, device=device) for part, count in own))
 
     def expmap0(self, v: Tensor) -> Tensor:
         pieces = [part.expmap0(own) for part, own in zip(self.factors, self._split0(v), strict=True)]

@@ -12,9 +12,13 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class EdgeWeights:
-    """One number per edge, ``values [E]``; the general form, and what a diffusivity of one's own returns."""
+    """One number per edge, ``values [E]``; the general form, and what a diffusivity of one's own returns.
+
+    ``origin [N]``, where given, is the weight of a virtual neighbour of each node at the origin.
+    """
 
     values: Tensor
+    origin: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)

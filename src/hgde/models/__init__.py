@@ -1,9 +1,9 @@
-"""Models: encoder, HPDE block and decoders, alone or put together."""
+"""Models: encoder, HPDE block and decoder, alone or put together."""
 
-from hgde.models.block import HGDEConv, HPDEBlock
-from hgde.models.decoder import LinkDecoder, NodeDecoder
-from hgde.models.encoder import Encoder
-from hgde.models.hgde import HGDE, NodeModel
-from hgde.models.linear import HyperbolicLinear
+from hgde.models.base import MODELS, Model, Shape
+from hgde.models.block import HPDEBlock
+from hgde.models.conv import HGDEConv
+from hgde.models.hgde import HGDE
+from hgde.models.layers import Encoder, HyperbolicLinear, NodeDecoder
 
-__all__ = ["HGDE", "Encoder", "HGDEConv", "HPDEBlock", "HyperbolicLinear", "LinkDecoder", "NodeDecoder", "NodeModel"]
+__all__ = ["HGDE", "MODELS", "Encoder", "HGDEConv", "HPDEBlock", "HyperbolicLinear", "Model", "NodeDecoder", "Shape"]

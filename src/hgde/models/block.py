@@ -1,18 +1,23 @@
-"""The HPDE block: a graph flow, integrated over time by any solver. And the same as a layer for PyG models."""
+"""The HPDE block: a graph flow, integrated over time by any solver."""
 
 from __future__ import annotations
 
+import logging
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
 
-from hgde.diffusion import Diffusivity, GraphFlow, make_diffusivity
-from hgde.diffusion.flow import Activation
-from hgde.geometry import PoincareBall
+from hgde.diffusion import BoundFlow, GraphFlow
+from hgde.diffusion.stability import stability
+from hgde.geometry import Manifold, PoincareBall
 from hgde.graph import Graph
 from hgde.kernels import FusedBall, diffuse_steps
-from hgde.models.encoder import Encoder
-from hgde.solvers import METHODS, Flow, Method, Solution, odeint
+from hgde.sections import Chosen
+from hgde.solvers import Flow, HEuler, Method, Solution, odeint
+from hgde.solvers.registry import resolve
+
+logger = logging.getLogger(__name__)
 
 
 class HPDEBlock(nn.Module):
@@ -38,32 +43,50 @@ class HPDEBlock(nn.Module):
         gradient: Literal["backprop", "recompute"] = "backprop",
     ) -> None:
         super().__init__()
-        self.flow, self.time, self.method, self.step = flow, time, method, step
+        self.flow, self.time, self.step = flow, time, step
+        self.method = resolve(method, {})
         self.rtol, self.atol, self.gradient = rtol, atol, gradient
+        self._is_checked = False
+
+    @classmethod
+    def from_settings(
+        cls, flow: GraphFlow, time: float, solver: Chosen, gradient: Literal["backprop", "recompute"] = "backprop"
+    ) -> HPDEBlock:
+        """A block whose solver is a choice among :data:`hgde.solvers.SOLVERS`."""
+        return cls(flow, time, solver.entry.method, getattr(solver.options, "step", 1.0), gradient=gradient)
 
     def forward(self, z0: Tensor, graph: Graph) -> Tensor:
         """Points at time ``T``, ``[N, d]``."""
-        bound = self.flow.bind(z0, graph)
-        if self._is_plain_iteration() and bound.operator is not None and bound.operator.local is not None:
+        bound = self._bind(z0, graph)
+        flow, weights = self.flow, None if bound.operator is None else bound.operator.edges_alone
+        if self._is_plain_iteration() and bound.c is not None and weights is not None:
             # heuler with steps of one is F applied T times; with constant weights one kernel call does them all.
-            return diffuse_steps(
-                z0, graph, bound.operator.local, bound.c, int(self.time), z0, self.flow.eta, self.flow.activation
-            )
-        return self.solve(z0, graph, [0.0, self.time]).final
+            return diffuse_steps(z0, graph, weights, bound.c, int(self.time), z0, flow.eta, flow.activation)
+        return self._solve(bound, [0.0, self.time]).final
 
     def _is_plain_iteration(self) -> bool:
-        constant = self.flow.diffusivity.constant_in_time
-        return constant and self.method == "heuler" and self.step == 1.0 and float(self.time).is_integer()
+        return isinstance(self.method, HEuler) and self.step == 1.0 and float(self.time).is_integer()
+
+    def _bind(self, z0: Tensor, graph: Graph) -> BoundFlow:
+        bound = self.flow.bind(z0, graph)
+        if not self._is_checked and not torch.compiler.is_compiling():
+            self._is_checked = True
+            verdict = stability(bound, self.method, self.step)
+            if not verdict.is_stable:
+                logger.warning("%s", verdict)
+        return bound
 
     def solve(self, z0: Tensor, graph: Graph, times: list[float]) -> Solution:
         """The solution at the given times, with its statistics."""
-        method = METHODS.get(self.method) if isinstance(self.method, str) else self.method
-        adaptive = method is not None and method.adaptive
+        return self._solve(self._bind(z0, graph), times)
+
+    def _solve(self, bound: BoundFlow, times: list[float]) -> Solution:
+        adaptive = self.method.adaptive
         return odeint(
-            Flow(self.flow.bind(z0, graph)),
-            z0,
+            Flow(bound),
+            bound.z0,
             times,
-            manifold=FusedBall.for_solve(self.flow.manifold),
+            manifold=_solving_space(self.flow.manifold),
             method=self.method,
             gradient=self.gradient,
             step=None if adaptive else self.step,
@@ -78,53 +101,8 @@ class HPDEBlock(nn.Module):
         return times, self.solve(z0, graph, times).states
 
     def extra_repr(self) -> str:
-        return f"time={self.time}, method={self.method}, step={self.step}, gradient={self.gradient}"
+        return f"time={self.time}, method={self.method.name}, step={self.step}, gradient={self.gradient}"
 
 
-class HGDEConv(nn.Module):
-    """Hyperbolic graph diffusion as a layer that drops into a PyG model: ``forward(x, edge_index) -> [N, out]``.
-
-    Euclidean in, Euclidean out: features are encoded on the ball, diffuse for a time, and are read off by ``log_o``.
-
-    Args:
-        in_channels, out_channels: widths of the features.
-        time, method, step: how long and by what solver to diffuse.
-        diffusivity: a name of :data:`hgde.diffusion.DIFFUSIVITIES`, or a module of your own.
-        eta: residual weights, ``None`` for no residual.
-        curvature: ``c`` at the start; trained unless ``learn_curvature`` is off.
-    """
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        time: float = 2.0,
-        method: str | Method = "heuler",
-        step: float = 1.0,
-        diffusivity: str | Diffusivity = "isotropic",
-        eta: tuple[float, float, float] | None = (1.0, 0.6, 0.1),
-        activation: Activation = "identity",
-        curvature: float = 1.0,
-        learn_curvature: bool = True,
-        heads: int = 1,
-    ) -> None:
-        super().__init__()
-        source, target = (PoincareBall(curvature, learnable=learn_curvature) for _ in range(2))
-        self.encoder = Encoder(in_channels, out_channels, source, target)
-        if isinstance(diffusivity, str):
-            diffusivity = make_diffusivity(diffusivity, out_channels, heads=heads)
-        self.block = HPDEBlock(GraphFlow(target, diffusivity, eta, activation=activation), time, method, step)
-        self._last: tuple[Tensor, int, int, Graph] | None = None
-
-    def forward(self, x: Tensor, edge_index: Tensor | Graph) -> Tensor:
-        """``x [N, in]``; ``edge_index [2, E]`` of directed edges (source, target), used as they are."""
-        graph = edge_index if isinstance(edge_index, Graph) else self._graph(edge_index, len(x))
-        return self.block.flow.manifold.logmap0(self.block(self.encoder(x), graph))
-
-    def _graph(self, edge_index: Tensor, num_nodes: int) -> Graph:
-        version = edge_index._version  # counts changes in place
-        known = self._last
-        if known is None or known[0] is not edge_index or known[1:3] != (version, num_nodes):
-            graph = Graph.from_edges(edge_index, num_nodes, undirected=False, self_loops=True, merge_duplicates=False)
-            known = self._last = (edge_index, version, num_nodes, graph)
-        return known[3]
+def _solving_space(manifold: Manifold) -> Manifold:
+    return FusedBall.for_solve(manifold) if isinstance(manifold, PoincareBall) else manifold

@@ -2,59 +2,77 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
-import torch
 from torch import Tensor, nn
 
-from hgde.diffusion import GraphFlow, make_diffusivity
-from hgde.geometry import PoincareBall
+from hgde.diffusion import DIFFUSIVITIES, GraphFlow, make_diffusivity
+from hgde.geometry import SPACES, Curvature, Manifold, make_space
 from hgde.graph import Features, Graph
+from hgde.models.base import MODELS, Model, Shape
 from hgde.models.block import HPDEBlock
-from hgde.models.decoder import LinkDecoder, NodeDecoder
-from hgde.models.encoder import Encoder
+from hgde.models.layers import Encoder, NodeDecoder
+from hgde.sections import Chosen, Section, SettingsError, choice, setting
+from hgde.solvers import SOLVERS
 
-if TYPE_CHECKING:
-    from hgde.settings import Settings
-
-
-class NodeModel(nn.Module):
-    """What a trainer needs of a model on nodes; the baselines share it."""
-
-    def forward(self, features: Features, graph: Graph, nodes: Tensor | None = None) -> Tensor:
-        """Logits ``[N, classes]``, or only those of ``nodes``."""
-        raise NotImplementedError
-
-    def feature_parameters(self) -> list[nn.Parameter]:
-        """The parameters that meet the input features, the ones that weight decay is for."""
-        raise NotImplementedError
-
-    def prepare(self, graph: Graph) -> None:
-        """Work out, once, what depends on the graph alone."""
-
-    def curvatures(self) -> dict[str, float]:
-        return {}
+ACTIVATIONS = ("identity", "relu", "leaky_relu", "tanh")
 
 
-class HGDE(NodeModel):
-    """Hyperbolic graph diffusion for nodes or links.
+def _without_residual(settings: HGDESettings) -> str | None:
+    return None if settings.residual else "there is no residual (residual = false)"
 
-    ``forward(features, graph)`` gives class logits when built with classes (of some nodes only, if they are named);
-    ``embed`` gives the points, and ``score_pairs`` the log-odds of links.
+
+@dataclass(frozen=True)
+class HGDESettings(Section):
+    """What an HGDE is built from."""
+
+    width: int = setting(16, "Dimension of the space.", at_least=1)
+    space: Chosen = choice(SPACES, "ball", "Space that nodes are embedded in; encoder and flow have one each.")
+    time: float = setting(8.0, "How long to diffuse (T).", above=0)
+    solver: Chosen = choice(SOLVERS, "heuler", "Solver (`hgde orders` compares them).", flag="method")
+    gradient: Literal["backprop", "recompute"] = setting(
+        "backprop",
+        "Store what every step computed, or compute it again (exact, one state per step in memory).",
+        choices=("backprop", "recompute"),
+    )
+    diffusivity: Chosen = choice(DIFFUSIVITIES, "isotropic", "Weight of a neighbour.")
+    residual: bool = setting(True, "Mix each step with the state and the start by a weighted midpoint.")
+    eta: tuple[float, float, float] = setting(
+        (1.0, 0.6, 0.1), "Weights of step, state and start in the residual.", inert=_without_residual
+    )
+    learn_eta: bool = setting(False, "Train those weights.", inert=_without_residual)
+    activation: str = setting("identity", "Activation inside the flow.", choices=ACTIVATIONS)
+    encoder_layers: int = setting(1, "Linear layers of the encoder.", at_least=1)
+    encoder_activation: str = setting("identity", "Activation after each layer of the encoder.", choices=ACTIVATIONS)
+    dropout: float = setting(0.5, "Dropout on the input features.", at_least=0, below=1)
+    state_dropout: float = setting(0.0, "Dropout on the encoded nodes before they diffuse.", at_least=0, below=1)
+    hidden_dropout: float = setting(
+        0.0, "Dropout on the embedding before the decoder of nodes.", at_least=0, below=1
+    )
+
+
+@MODELS.register("hgde")
+class HGDE(Model):
+    """Hyperbolic graph diffusion: ``readout(z(T))``, ``z(T) = HPDESolve(encode(x), F, 0, T)``.
+
+    Initial weights are drawn in the order encoder, diffusivity, decoder.
     """
 
-    def __init__(self, encoder: Encoder, block: HPDEBlock, decoder: NodeDecoder | LinkDecoder) -> None:
-        super().__init__()
-        self.encoder, self.block, self.decoder = encoder, block, decoder
+    Settings = HGDESettings
+    paper: ClassVar[str] = "Continuous Geometry-Aware Graph Diffusion via Hyperbolic Neural PDE"
 
-    @classmethod
-    def from_settings(cls, settings: Settings, in_features: int, num_classes: int | None = None) -> HGDE:
-        """The model the settings describe; without ``num_classes`` it decodes links."""
-        learn = settings.learn_curvature
-        source, target = (PoincareBall(settings.curvature, learnable=learn) for _ in range(2))
-        encoder = Encoder(
-            in_features,
-            settings.width,
+    def __init__(self, settings: HGDESettings, shape: Shape) -> None:
+        super().__init__()
+        if shape.outputs is None and settings.hidden_dropout > 0:
+            raise SettingsError(
+                "hidden_dropout has no effect: links are decoded from the points themselves; leave it out"
+            )
+        width = settings.width
+        source, target = (make_space(settings.space, width) for _ in range(2))
+        self.encoder = Encoder(
+            shape.in_features,
+            width,
             source,
             target,
             settings.encoder_activation,
@@ -62,47 +80,35 @@ class HGDE(NodeModel):
             settings.encoder_layers,
             settings.state_dropout,
         )
-        diffusivity = make_diffusivity(
-            settings.diffusivity,
-            settings.width,
-            local=settings.local,
-            heads=settings.heads,
-            beta=settings.beta,
-            learn_beta=settings.learn_beta,
-            ricci_alpha=settings.ricci_alpha,
-        )
+        diffusivity = make_diffusivity(settings.diffusivity, width)
         eta = settings.eta if settings.residual else None
-        flow = GraphFlow(target, diffusivity, eta, settings.learn_eta, settings.activation)
-        block = HPDEBlock(
-            flow, settings.time, settings.method, settings.step, settings.rtol, settings.atol, settings.gradient
-        )
-        decoder = (
-            LinkDecoder(target, settings.fermi_r, settings.fermi_t)
-            if num_classes is None
-            else NodeDecoder(settings.width, num_classes, target, settings.hidden_dropout)
-        )
-        return cls(encoder, block, decoder).to(getattr(torch, settings.dtype))
+        flow = GraphFlow(target, diffusivity, eta, settings.residual and settings.learn_eta, settings.activation)
+        self.block = HPDEBlock.from_settings(flow, settings.time, settings.solver, settings.gradient)
+        self.decoder: NodeDecoder | None = None
+        if shape.outputs is not None:
+            self.decoder = NodeDecoder(width, shape.outputs, target, settings.hidden_dropout)
 
     @property
-    def manifold(self) -> PoincareBall:
-        """The ball the embedding lies on."""
+    def manifold(self) -> Manifold:
+        """The space the embedding lies in."""
         return self.block.flow.manifold
 
     def embed(self, features: Features, graph: Graph) -> Tensor:
-        """Points of the ball after diffusion, ``[N, d]``."""
+        """Points after diffusion, ``[N, coordinates]``."""
         return self.block(self.encoder(features), graph)
 
-    def forward(self, features: Features, graph: Graph, nodes: Tensor | None = None) -> Tensor:
-        if not isinstance(self.decoder, NodeDecoder):
-            raise TypeError("this model decodes links: call score_pairs(embed(features, graph), pairs)")
-        z = self.embed(features, graph)
-        return self.decoder(z if nodes is None else z.index_select(0, nodes))
+    def forward(self, features: Features, graph: Graph) -> Tensor:
+        return self.readout(self.embed(features, graph))
 
-    def score_pairs(self, z: Tensor, pairs: Tensor) -> Tensor:
-        """Log-odds ``[M]`` that the pairs ``[2, M]`` are linked."""
-        if not isinstance(self.decoder, LinkDecoder):
-            raise TypeError("this model decodes node classes, not links")
-        return self.decoder(z, pairs)
+    def readout(self, z: Tensor) -> Tensor:
+        """``[n, outputs]`` of some of the points of :meth:`embed`."""
+        if self.decoder is None:
+            raise TypeError("this model was built to compare points in pairs: use embed(features, graph)")
+        return self.decoder(z)
+
+    def trajectory(self, features: Features, graph: Graph) -> tuple[list[float], Tensor]:
+        """Times ``0, step, ..., T`` and the states there, ``[times, N, coordinates]``."""
+        return self.block.trajectory(self.encoder(features), graph)
 
     def feature_parameters(self) -> list[nn.Parameter]:
         return [self.encoder.linear.weight]
@@ -111,7 +117,10 @@ class HGDE(NodeModel):
         self.block.flow.diffusivity.prepare(graph)
 
     def curvatures(self) -> dict[str, float]:
-        return {
-            "encoder": float(self.encoder.linear.manifold.c.detach()),
-            "diffusion": float(self.manifold.c.detach()),
-        }
+        """The magnitudes ``c`` of encoder and diffusion; the parts of a product are numbered from 1."""
+        named = {}
+        for role, space in (("encoder", self.encoder.linear.manifold), ("diffusion", self.manifold)):
+            values = [float(part().detach()) for part in space.modules() if isinstance(part, Curvature)]
+            for number, value in enumerate(values, 1):
+                named[role if len(values) == 1 else f"{role} {number}"] = value
+        return named

@@ -18,7 +18,7 @@ from hgde.sections import Section, setting
 
 
 class HGCNLayer(nn.Module):
-    """Möbius linear layer, hyperbolic aggregation and activation, on tangent vectors at the origin. ``[N, in] -> [N, out]``
+    """Möbius linear layer, aggregation, activation; tangent vectors at the origin ``[N, in] -> [N, out]``.
 
     Aggregation is ``exp_o(sum_j w_ij log_o(x_j))``, or with ``local`` ``exp_{x_i}(sum_j w_ij log_{x_i}(x_j))``.
     Weights are the row-normalised adjacency with loops, or with ``attention`` the softmax over neighbours of
@@ -55,7 +55,7 @@ class HGCNLayer(nn.Module):
 
 @MODELS.register("hgcn")
 class HGCN(Model):
-    """Hyperbolic graph convolutions, each with a curvature of its own, and a linear layer at the origin's tangent space.
+    """Hyperbolic graph convolutions, each with its own curvature, and a linear layer in the origin's tangent space.
 
     ``layers`` counts as the authors' option does: ``layers - 1`` convolutions and the decoder for nodes, ``layers``
     convolutions for links.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -54,8 +55,9 @@ class HNN(Model):
         self.space = PoincareBall(settings.curvature, settings.learn_curvature)
         count = settings.layers if shape.outputs is None else settings.layers - 1
         widths = [shape.in_features] + [settings.width] * count
-        pairs = zip(widths, widths[1:], strict=False)
-        self.layers = nn.ModuleList(MobiusLinear(a, b, self.space, settings.dropout) for a, b in pairs)
+        self.layers = nn.ModuleList(
+            MobiusLinear(a, b, self.space, settings.dropout) for a, b in itertools.pairwise(widths)
+        )
         self.head = None if shape.outputs is None else HyperbolicMLR(settings.width, shape.outputs, self.space)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -31,7 +32,10 @@ def midpoints(space: Any, matrix: SparseFeatures, x: Tensor) -> Tensor:
 
 @MODELS.register("kappa-gcn")
 class KappaGCN(Model):
-    """``x' = act⊗(A ⊠ (x ⊗ W))`` in the stereographic model of curvature ``kappa``; logits ``A`` times distances to hyperplanes."""
+    """``x' = act⊗(A ⊠ (x ⊗ W))`` in the stereographic model of curvature ``kappa``.
+
+    Logits are signed distances to hyperplanes, propagated once more: ``A logit(x)``.
+    """
 
     paper = "Bachmann, Bécigneul and Ganea, Constant curvature graph convolutional networks, ICML 2020"
 
@@ -60,7 +64,7 @@ class KappaGCN(Model):
         self.space: Any = geoopt.Stereographic(settings.kappa, learnable=settings.learn_curvature)
         count = settings.layers if shape.outputs is None else settings.layers - 1
         widths = [shape.in_features] + [settings.width] * count
-        self.layers = nn.ModuleList(Dense(a, b, bias=False) for a, b in zip(widths, widths[1:], strict=False))
+        self.layers = nn.ModuleList(Dense(a, b, bias=False) for a, b in itertools.pairwise(widths))
         self.normals, self.points = None, None
         if shape.outputs is not None:
             self.normals = nn.Parameter(nn.init.xavier_uniform_(torch.empty(shape.outputs, settings.width)))

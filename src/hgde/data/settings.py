@@ -1,0 +1,107 @@
+"""Settings of the data and of how columns become inputs; light to import, they load nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hgde.sections import Section, SettingsError, setting
+
+
+def _only_with_edges(settings: DataSettings) -> str | None:
+    return None if settings.edges is not None else "it describes a graph of your own, and no edges are given"
+
+
+def _only_with_nodes(settings: DataSettings) -> str | None:
+    if settings.edges is None:
+        return _only_with_edges(settings)
+    holds_nodes = settings.nodes is not None or settings.edges.lower().endswith((".graphml", ".xml"))
+    return None if holds_nodes else "it describes a table of nodes, and none is given"
+
+
+def _only_registered(settings: DataSettings) -> str | None:
+    return None if settings.edges is None else "your own graph is read instead (edges is given); name one or the other"
+
+
+def _only_without_edges_of_its_own(settings: DataSettings) -> str | None:
+    if settings.edges is not None:
+        return None if settings.edges.lower().endswith(".npz") else "your own graph has its edges"
+    from hgde.data.errors import DataError
+    from hgde.data.spec import find_spec
+
+    try:
+        kind = find_spec(settings.name).kind
+    except DataError:
+        return None  # whoever opens it will say so
+    return f"the data set {settings.name} has a graph" if kind in ("graph", "generated") else None
+
+
+@dataclass(frozen=True)
+class DataSettings(Section):
+    """Which data, and which of its splits."""
+
+    name: str = setting(
+        "disease-sim", "Name of a registered data set (`hgde data list`).", flag="data", inert=_only_registered
+    )
+    options: tuple[str, ...] = setting(
+        (),
+        "Options of a simulated data set, such as num_nodes=500,seed=3.",
+        flag="data_options",
+        inert=_only_registered,
+    )
+    edges: str | None = setting(None, "Your own graph: a table of edges (source,target), or a file with the graph.")
+    nodes: str | None = setting(
+        None, "Your own graph: a table of nodes (id,label, then features).", inert=_only_with_edges
+    )
+    root: str | None = setting(
+        None, "Folder with data files (default: $HGDE_DATA, then the cache).", flag="data_root", inert=_only_registered
+    )
+    protocol: str = setting(
+        "clean", "Which split: the literature's with its faults, or one without leaks.", choices=("clean", "published")
+    )
+    split: int = setting(0, "Number of the split where a set has several fixed ones, else its seed.", at_least=0)
+    largest_component: bool = setting(False, "Keep only the largest connected component.")
+    neighbours: int = setting(
+        5,
+        "Neighbours, the node itself counted, of the graph built where a set has none.",
+        above=0,
+        inert=_only_without_edges_of_its_own,
+    )
+    directed: bool = setting(False, "Let messages travel along edges only, not against them.", inert=_only_with_edges)
+    id_column: str | None = setting(None, "Column of node names (default: id).", inert=_only_with_nodes)
+    label_column: str | None = setting(
+        None, "Column of labels, or several as a,b,c (default: label).", inert=_only_with_nodes
+    )
+    split_column: str | None = setting(
+        None, "Column that says train, val or test (default: split).", inert=_only_with_nodes
+    )
+    source_column: str | None = setting(None, "Column of edge sources (default: source).", inert=_only_with_edges)
+    target_column: str | None = setting(None, "Column of edge targets (default: target).", inert=_only_with_edges)
+    weight_column: str | None = setting(None, "Column of edge weights (default: weight).", inert=_only_with_edges)
+    delimiter: str | None = setting(
+        None, "What separates cells in text tables (default: by the file's ending).", inert=_only_with_edges
+    )
+
+    def check(self) -> None:
+        for option in self.options:
+            if "=" not in option:
+                raise SettingsError(f"options are given as NAME=VALUE, got {option!r}")
+
+
+@dataclass(frozen=True)
+class PreprocessingSettings(Section):
+    """How columns become the numbers a model is given; fitted on the training graph and kept with the run."""
+
+    normalise: str = setting(
+        "auto",
+        "Features as they are (none), rows divided by their sum (rows) or their length (unit), columns to mean 0 and "
+        "deviation 1 (columns), or another preprocessing step (auto: rows if sparse, else columns).",
+    )
+    drop_columns: tuple[str, ...] = setting((), "Feature columns to leave out, by name or number, such as 3 or age,10.")
+    categorical: tuple[str, ...] = setting((), "Columns of numbers to be taken as categories.")
+    missing: str = setting(
+        "indicator",
+        "Missing values: the mean (or commonest) and a column that says where (indicator), without that column (mean), "
+        "or an error.",
+        choices=("indicator", "mean", "error"),
+    )
+    steps: tuple[str, ...] = setting((), "Further preprocessing steps before normalising, by name.")

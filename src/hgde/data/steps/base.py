@@ -1,0 +1,77 @@
+"""What a preprocessing step is. A new step is one file that registers a subclass of :class:`Step`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hgde.graph.features import Features, SparseFeatures
+from hgde.graph.graph import Graph
+from hgde.registry import Registry
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Numbers on their way to a model.
+
+    Args:
+        features: ``[N, F]``, dense or sparse.
+        names: of the columns, in order.
+        num_columns: how many columns of the user's these were made of; one-hot columns of one category count once.
+        coded: ``[F]`` booleans: columns that are 0 or 1 by construction; ``None`` if there are none.
+        graph: the graph of these nodes, for steps that look at it.
+    """
+
+    features: Features
+    names: list[str]
+    num_columns: int
+    coded: Tensor | None = None
+    graph: Graph | None = None
+
+    def with_features(self, features: Features) -> Inputs:
+        """The same columns with other values."""
+        return replace(self, features=features)
+
+
+class Step:
+    """A transformation of a matrix, fitted on the training graph.
+
+    A step without anything to learn only implements :meth:`transform`. What is learned is kept by :meth:`state`, as
+    plain values and tensors, and comes back through :meth:`from_state`.
+    """
+
+    @classmethod
+    def fit(cls, inputs: Inputs) -> Step:
+        """The step, fitted on these inputs."""
+        return cls()
+
+    def transform(self, inputs: Inputs) -> Inputs:
+        """New inputs; the given ones are not changed."""
+        raise NotImplementedError
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        return {}, {}
+
+    @classmethod
+    def from_state(cls, values: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Step:
+        return cls()
+
+
+STEPS: Registry[type[Step]] = Registry(
+    "preprocessing step",
+    "steps",
+    home=("hgde.data.steps",),
+    accepts=lambda value: isinstance(value, type) and issubclass(value, Step),
+)
+
+
+def dense(features: Features) -> Tensor:
+    return features.to_dense() if isinstance(features, SparseFeatures) else features
+
+
+def tiny(dtype: torch.dtype) -> float:
+    return torch.finfo(dtype).tiny

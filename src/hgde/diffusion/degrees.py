@@ -1,0 +1,58 @@
+"""Weights of edges and sums of them over nodes, with or without a loop at every node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from hgde.graph import Graph
+
+T = TypeVar("T")
+
+
+def edge_weights(graph: Graph, dtype: torch.dtype = torch.float64) -> Tensor:
+    """``w_ij`` in edge order, ``[E]``: the graph's own, or ones."""
+    if graph.weights is None:
+        return torch.ones(graph.num_edges, dtype=dtype, device=graph.device)
+    return graph.weights.to(dtype)
+
+
+def degrees(graph: Graph, dtype: torch.dtype = torch.float64, *, self_loops: bool = False) -> tuple[Tensor, Tensor]:
+    """Sums of the weights that arrive at and that leave each node, ``[N]`` each.
+
+    ``self_loops`` counts a loop of weight one at every node that has none.
+    """
+    arriving, leaving = (torch.zeros(graph.num_nodes, dtype=dtype, device=graph.device) for _ in range(2))
+    weights = edge_weights(graph, dtype)
+    arriving.index_add_(0, graph.rows, weights)
+    leaving.index_add_(0, graph.indices, weights)
+    if self_loops:
+        added = missing_loops(graph).to(dtype)
+        arriving, leaving = arriving + added, leaving + added
+    return arriving, leaving
+
+
+def missing_loops(graph: Graph) -> Tensor:
+    """Which nodes have no edge to themselves, ``[N]``."""
+    missing = torch.ones(graph.num_nodes, dtype=torch.bool, device=graph.device)
+    missing[graph.indices[graph.rows == graph.indices]] = False
+    return missing
+
+
+class Remembered(Generic[T]):
+    """What was worked out for the last graph, per dtype. Holds the graph, so that its identity stays valid."""
+
+    def __init__(self, compute: Callable[[Graph, torch.dtype], T]) -> None:
+        self._compute = compute
+        self._graph: Graph | None = None
+        self._values: dict[torch.dtype, T] = {}
+
+    def __call__(self, graph: Graph, dtype: torch.dtype) -> T:
+        if graph is not self._graph:
+            self._graph, self._values = graph, {}
+        if dtype not in self._values:
+            self._values[dtype] = self._compute(graph, dtype)
+        return self._values[dtype]

@@ -1,0 +1,1 @@
+"""The diffusivities, one file each; a new file that registers one is all it takes."""

@@ -1,0 +1,111 @@
+"""Weights learned from the Ollivier-Ricci curvature of edges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from hgde.diffusion.degrees import Remembered, missing_loops
+from hgde.diffusion.diffusivity import Diffusivity, register_local
+from hgde.diffusion.operator import Operator
+from hgde.geometry import Manifold
+from hgde.graph import Graph
+from hgde.kernels import ChannelWeights
+from hgde.sections import Section, setting
+
+
+class Kinds(NamedTuple):
+    """The edges of a graph by kind: those of one curvature and one weight are alike.
+
+    ``values [V, 1]`` are the distinct curvatures; kind ``k`` has curvature ``values[curvature[k]]`` and, on a weighted
+    graph, ``weight[k]``. ``kind [E]`` says what an edge is; ``occurrences [N, K]``, sparse, how often each kind arrives
+    at a node; ``looped [N, 1]``, which nodes have a loop counted, of curvature 0 and weight 1.
+    """
+
+    values: Tensor
+    curvature: Tensor | None
+    weight: Tensor | None
+    kind: Tensor
+    occurrences: Tensor
+    looped: Tensor | None
+
+
+@register_local("ricci")
+class Ricci(Diffusivity):
+    """Channel-wise softmax over neighbours of an MLP of the Ollivier-Ricci curvature.
+
+    ``a_ij = w_ij exp(m(K_ij)) / sum_k w_ik exp(m(K_ik))``, the MLP ``m: 1 -> d -> LeakyReLU -> d`` applied to the distinct
+    values of the curvature only. Nothing of size edges x width is formed unless the edges' weights are all distinct.
+    """
+
+    @dataclass(frozen=True)
+    class Settings(Section):
+        alpha: float = setting(
+            0.5,
+            "Mass that stays at the node in Ollivier-Ricci curvature.",
+            at_least=0,
+            at_most=1,
+            flag="ricci_alpha",
+        )
+        self_loops: bool = setting(False, "Let every node also receive from itself, at curvature 0.")
+
+    constant_in_time: ClassVar[bool] = True
+
+    def __init__(self, options: Settings | None = None, width: int = 16) -> None:
+        super().__init__()
+        chosen = options or self.Settings()
+        self.alpha, self.self_loops = chosen.alpha, chosen.self_loops
+        self.mlp = nn.Sequential(nn.Linear(1, width), nn.LeakyReLU(0.2), nn.Linear(width, width))
+        self._known = Remembered(self._kinds)
+
+    def _kinds(self, graph: Graph, dtype: torch.dtype) -> Kinds:
+        from hgde.graph.ricci import ollivier_ricci
+
+        values, kind = torch.unique(ollivier_ricci(graph, alpha=self.alpha), return_inverse=True)
+        curvature = weight = None
+        if graph.weights is not None:
+            weights, place = torch.unique(graph.weights, return_inverse=True)
+            joint, kind = torch.unique(kind * max(weights.numel(), 1) + place, return_inverse=True)
+            curvature, weight = joint // weights.numel(), weights[joint % weights.numel()].to(dtype).unsqueeze(1)
+        count = values.numel() if curvature is None else curvature.numel()
+        # How often each kind occurs among the neighbours of a node: the normaliser is this matrix times the table.
+        pairs, counts = torch.unique(graph.rows * count + kind, return_counts=True)
+        occurrences = torch.sparse_coo_tensor(
+            torch.stack([pairs // max(count, 1), pairs % max(count, 1)]),
+            counts.to(dtype),
+            (graph.num_nodes, count),
+            is_coalesced=True,
+            check_invariants=False,
+        )
+        looped = missing_loops(graph).unsqueeze(1) if self.self_loops else None
+        return Kinds(values.to(dtype).unsqueeze(1), curvature, weight, kind, occurrences, looped)
+
+    def prepare(self, graph: Graph) -> None:
+        self._known(graph, torch.get_default_dtype())
+
+    def forward(self, z: Tensor, graph: Graph, manifold: Manifold) -> Operator:
+        known = self._known(graph, z.dtype)
+        with_loop = known.values if known.looped is None else torch.cat([known.values, known.values.new_zeros(1, 1)])
+        logits = self.mlp(with_loop)
+        # One table serves all rows, so its maximum may be far above a row's own: bounded below, no row's sum vanishes.
+        table = torch.exp((logits - logits.amax(0, keepdim=True)).clamp_min(-30.0)) if logits.numel() else logits
+        loop = None
+        if known.looped is not None:
+            table, loop = table[:-1], table[-1:]
+        if known.curvature is not None and known.weight is not None:
+            table = known.weight * table.index_select(0, known.curvature)
+        total = (
+            torch.sparse.mm(known.occurrences, table)
+            if len(table)
+            else z.new_zeros(graph.num_nodes, self.mlp[2].out_features)
+        )
+        if known.looped is not None and loop is not None:
+            total = total + torch.where(known.looped, loop, torch.zeros_like(loop))
+        scale = torch.where(total > 0, total, torch.ones_like(total)).reciprocal()
+        return Operator(local=ChannelWeights(table, known.kind, scale))
+
+    def extra_repr(self) -> str:
+        return f"alpha={self.alpha}, self_loops={self.self_loops}"

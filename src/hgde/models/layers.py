@@ -1,0 +1,134 @@
+"""Layers between features, points and scores: hyperbolic linear, encoder, decoder, on every space."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from hgde.geometry import Euclidean, Lorentz, Manifold, PoincareBall, Product, ball, manifold_parameter
+from hgde.graph import Features, SparseFeatures
+from hgde.kernels import exp_origin, log_origin, sparse_matmul, translate_tangent
+from hgde.kernels.reference import resolve_activation
+from hgde.randomness import dropout as drop
+
+
+class HyperbolicLinear(nn.Module):
+    """Matrix product and translation by a point (eqs. mobius-feature-transformation, mobius-bias-addition).
+
+    It takes vectors ``u`` in the tangent space at the origin, because both of its callers have them at hand: features
+    are what the encoder maps with ``exp_o``, and ``log_o`` of that is the features again. So
+    ``exp_o(log_o(exp_o(x)) W)`` is ``z = exp_o(x W)``: one product, sparse when ``x`` is. The bias is a point ``b``, and
+    ``exp_z(PT_{o -> z}(log_o b))`` the translation by it, on the ball ``z ⊕ b``.
+
+    Every space has the same parameters. On the ball and on Lorentz ``b`` is kept as the point ``sqrt(c) b`` of the unit
+    ball, where Riemannian optimisers move it: a trained curvature shrinks or widens the ball and would leave a point
+    with fixed coordinates outside it. Elsewhere it is kept as ``log_o b``, which in flat space is ``b`` itself.
+    """
+
+    def __init__(self, in_features: int, out_features: int, manifold: Manifold, bias: bool = True) -> None:
+        super().__init__()
+        self.manifold = manifold
+        self.weight = nn.Parameter(torch.empty(in_features, out_features))
+        nn.init.xavier_uniform_(self.weight)
+        self.bias: nn.Parameter | None = None
+        if bias:
+            start = torch.zeros(out_features)
+            is_curved = isinstance(manifold, PoincareBall | Lorentz)
+            self.bias = manifold_parameter(start, PoincareBall(1.0)) if is_curved else nn.Parameter(start)
+
+    def forward(self, u: Features, dropout: float = 0.0) -> Tensor:
+        """Points ``[N, out]`` from tangent vectors ``[N, in]`` at the origin; ``dropout`` acts on ``u`` in training."""
+        return self._translated(self.manifold.expmap0(self._product(u, dropout)))
+
+    def tangent(self, u: Features, dropout: float = 0.0) -> Tensor:
+        """``log_o`` of :meth:`forward`, ``[N, out]``, at a fraction of its cost: neither caller needs the points."""
+        product, manifold = self._product(u, dropout), self.manifold
+        if self.bias is None:
+            return product
+        if isinstance(manifold, PoincareBall):
+            return translate_tangent(product, self.bias * manifold.c.rsqrt(), manifold.c)
+        if isinstance(manifold, Euclidean):
+            return product + self.bias
+        return manifold.logmap0(self._translated(manifold.expmap0(product)))
+
+    def _translated(self, z: Tensor) -> Tensor:
+        if self.bias is None:
+            return z
+        manifold, along = self.manifold, self.bias
+        if isinstance(manifold, PoincareBall | Lorentz):
+            along = ball.logmap0(along, 1.0) * manifold.c.rsqrt()
+        return manifold.expmap(z, manifold.transport0(z, along.expand(*z.shape[:-1], -1)))
+
+    def _product(self, u: Features, dropout: float) -> Tensor:
+        if isinstance(u, SparseFeatures):
+            return sparse_matmul(u, self.weight, dropout, self.training)
+        return drop(u, dropout, self.training) @ self.weight
+
+    def extra_repr(self) -> str:
+        return f"{self.weight.shape[0]}, {self.weight.shape[1]}, bias={self.bias is not None}"
+
+
+class Encoder(nn.Module):
+    """``z(0) = exp_o^t(act(log_o^s(exp_o^s(x W) ⊕ b)))``: linear layer on the space ``s``, start on the space ``t``.
+
+    Args:
+        layers: how many linear layers on the source space, each followed by the activation.
+        dropout: on the features.
+        state_dropout: on what every layer gives, so also on the tangent vectors that become the start.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        width: int,
+        source: Manifold,
+        target: Manifold,
+        activation: str = "identity",
+        dropout: float = 0.0,
+        layers: int = 1,
+        state_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.linear = HyperbolicLinear(in_features, width, source)
+        self.hidden = nn.ModuleList(HyperbolicLinear(width, width, source) for _ in range(layers - 1))
+        self.target, self.activation = target, activation
+        self.dropout, self.state_dropout = dropout, state_dropout
+
+    def forward(self, features: Features) -> Tensor:
+        """Points of the target space, ``[N, coordinates]``."""
+        tangent = self._activate(self.linear.tangent(features, self.dropout))
+        for layer in self.hidden:
+            assert isinstance(layer, HyperbolicLinear)
+            tangent = self._activate(layer.tangent(tangent))
+        if isinstance(self.target, PoincareBall):
+            return exp_origin(tangent, self.target.c)
+        return self.target.expmap0(tangent)
+
+    def _activate(self, tangent: Tensor) -> Tensor:
+        return drop(resolve_activation(self.activation)(tangent), self.state_dropout, self.training)
+
+    def extra_repr(self) -> str:
+        return f"activation={self.activation}, dropout={self.dropout}, state_dropout={self.state_dropout}"
+
+
+class NodeDecoder(nn.Module):
+    """Scores: a hyperbolic linear layer on ``log_o z``, read off in the tangent space at the origin.
+
+    A product is of one width, that of its points; its scores, of another, are read off in flat space.
+    """
+
+    def __init__(self, width: int, outputs: int, manifold: Manifold, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.manifold = manifold
+        space = Euclidean(2.0) if isinstance(manifold, Product) else manifold
+        self.linear = HyperbolicLinear(width, outputs, space)
+        self.dropout = dropout
+
+    def forward(self, z: Tensor) -> Tensor:
+        """``[N, outputs]``: class logits or values."""
+        return self.linear.tangent(to_tangent(z, self.manifold), self.dropout)
+
+
+def to_tangent(z: Tensor, manifold: Manifold) -> Tensor:
+    """``log_o z``, ``[N, width]``, in one pass each way on the ball."""
+    return log_origin(z, manifold.c) if isinstance(manifold, PoincareBall) else manifold.logmap0(z)

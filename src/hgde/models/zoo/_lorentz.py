@@ -1,0 +1,60 @@
+"""What the Lorentzian models share: inner products, centroids over neighbours, features on the hyperboloid.
+
+Points are ``[N, d + 1]`` with time first, ``<x, x>_L = -1/c``. The papers' ``exp_o(v)`` lies at distance ``|v|``; the
+package's ``expmap0`` takes the ball's coordinates, in which the same point is ``v / 2``.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from hgde.geometry import Lorentz
+from hgde.geometry.lorentz import with_time
+from hgde.geometry.numerics import squared_norm
+from hgde.graph import Features, SparseFeatures
+
+
+def exp0(space: Lorentz, v: Tensor) -> Tensor:
+    """``exp_o`` of the papers: the point at distance ``|v|`` in direction ``v``. ``[N, d] -> [N, d + 1]``"""
+    return space.expmap0(0.5 * v)
+
+
+def log0(space: Lorentz, x: Tensor) -> Tensor:
+    """Inverse of :func:`exp0`: spatial coordinates of ``log_o(x)``. ``[N, d + 1] -> [N, d]``"""
+    return 2.0 * space.logmap0(x)
+
+
+def inner(x: Tensor, y: Tensor) -> Tensor:
+    """``<x, y>_L = -x_0 y_0 + <x_s, y_s>`` of paired points, ``[...]``."""
+    return (x[..., 1:] * y[..., 1:]).sum(-1) - x[..., 0] * y[..., 0]
+
+
+def pairwise_inner(x: Tensor, y: Tensor) -> Tensor:
+    """``<x_i, y_k>_L`` of all pairs, ``[N, d + 1], [K, d + 1] -> [N, K]``."""
+    return x @ torch.cat([-y[:, :1], y[:, 1:]], dim=1).T
+
+
+def centroid(total: Tensor, c: Tensor) -> Tensor:
+    """``s / (sqrt(c) sqrt(-<s, s>_L))``: the point in the direction of a weighted sum of points, ``[N, d + 1]``.
+
+    It minimises the weighted sum of squared Lorentzian distances.
+    """
+    space = total[:, 1:]
+    length = (total[:, :1].square() - squared_norm(space)).clamp_min(torch.finfo(total.dtype).tiny ** 0.5)
+    return with_time(space * (c * length).rsqrt(), c)
+
+
+def on_hyperboloid(features: Features, c: Tensor) -> tuple[Tensor, Features]:
+    """``exp_o`` of the features, time ``[N, 1]`` and space ``[N, F]`` apart, so that sparse ones stay sparse.
+
+    ``(cosh(r) / sqrt(c), sinh(r) / r v)`` with ``r = sqrt(c)|v|``.
+    """
+    if isinstance(features, SparseFeatures):
+        squares = features.values.new_zeros(features.shape[0]).index_add(0, features.rows, features.values.square())
+        r = (c * squares).to(features.dtype).sqrt()[:, None]
+        scale = torch.where(r > 0, torch.sinh(r) / torch.where(r > 0, r, 1.0), 1.0)
+        return torch.cosh(r) / c.sqrt().to(r.dtype), features.with_values(features.values * scale[features.rows, 0])
+    r = (c * squared_norm(features)).to(features.dtype).sqrt()
+    scale = torch.where(r > 0, torch.sinh(r) / torch.where(r > 0, r, 1.0), 1.0)
+    return torch.cosh(r) / c.sqrt().to(r.dtype), features * scale

@@ -1,0 +1,1 @@
+"""A model, a diffusivity and a metric that another package brings."""

@@ -77,6 +77,7 @@ def run_jobs(
     on_done: OnDone | None = None,
     minutes: float | None = None,
     retry: bool = False,
+    fresh: bool = False,
 ) -> list[Done]:
     """Do what is not on disk yet and return everything, stored results included, in the order of ``jobs``.
 
@@ -85,6 +86,7 @@ def run_jobs(
         on_done: called with each finished job, how many are done and how many there are.
         minutes: after so long no job is started, and running ones are ended without a record.
         retry: do jobs again that are recorded as failed.
+        fresh: a new process for every job, where memory is measured.
     """
     ordered = list(jobs)
     done: dict[str, Done] = {}
@@ -98,7 +100,10 @@ def run_jobs(
     waiting.sort(key=lambda job: job.cost)
     total = len(waiting)
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
-    finished = _in_this_process(waiting, deadline) if workers == 0 else _in_processes(waiting, workers, deadline)
+    most = 1 if fresh else JOBS_PER_PROCESS
+    finished = (
+        _in_this_process(waiting, deadline) if workers == 0 else _in_processes(waiting, workers, deadline, most)
+    )
     for count, result in enumerate(finished, 1):
         store.add(result)
         done[result.job.name] = result
@@ -157,7 +162,7 @@ class _Worker:
         self.pipe.close()
 
 
-def _in_processes(jobs: list[Job], count: int, deadline: float | None) -> Iterator[Done]:
+def _in_processes(jobs: list[Job], count: int, deadline: float | None, most: int) -> Iterator[Done]:
     """Every job with what came of it, in the order they finish."""
     left = list(reversed(jobs))
     workers: list[_Worker] = []
@@ -180,7 +185,7 @@ def _in_processes(jobs: list[Job], count: int, deadline: float | None) -> Iterat
                 job, result, failure = outcome
                 spent = time.monotonic() - worker.started
                 worker.job = None
-                if not worker.process.is_alive() or worker.count >= JOBS_PER_PROCESS:
+                if not worker.process.is_alive() or worker.count >= most:
                     workers.remove(worker)
                     worker.end(politely=worker.process.is_alive())
                 yield Done(job, result, failure, spent)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from hgde.geometry import Manifold, PoincareBall, ball
 from hgde.solvers.orders import Spiral
 
-__all__ = ["PulledField", "Spiral", "swing"]
+__all__ = ["DrawnField", "Spiral", "swing"]
 
 
 def swing(t: Tensor, x: Tensor) -> Tensor:
@@ -16,7 +16,7 @@ def swing(t: Tensor, x: Tensor) -> Tensor:
     return torch.sin(x.roll(1, -1) + t) - 0.5 * x + 0.2 * torch.cos(2.0 * t)
 
 
-class PulledField(nn.Module):
+class DrawnField(nn.Module):
     """A field on the ball with parameters: points are drawn to a centre and turned, smoothly and not along geodesics.
 
     Stated with geodesic notions alone, so that moving ``centre`` and the matrix by an isometry moves the field.

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "hgde.geometry": ("Curvature", "Euclidean", "GeooptManifold", "Lorentz", "Manifold", "PoincareBall", "Product"),
+    "hgde.geometry": (
+        "SPACES",
+        "Curvature",
+        "Euclidean",
+        "GeooptManifold",
+        "Lorentz",
+        "Manifold",
+        "PoincareBall",
+        "Product",
+    ),
     "hgde.solvers": ("SOLVERS", "Flow", "Solution", "odeint"),
     "hgde.graph": ("Graph", "SparseFeatures"),
     "hgde.graph.measures.ricci": ("ollivier_ricci",),
@@ -47,6 +56,7 @@ if TYPE_CHECKING:
     from hgde.estimators import HGDELinkPredictor as HGDELinkPredictor
     from hgde.estimators import HGDEMultiLabelClassifier as HGDEMultiLabelClassifier
     from hgde.estimators import HGDERegressor as HGDERegressor
+    from hgde.geometry import SPACES as SPACES
     from hgde.geometry import Curvature as Curvature
     from hgde.geometry import Euclidean as Euclidean
     from hgde.geometry import GeooptManifold as GeooptManifold

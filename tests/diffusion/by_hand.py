@@ -1,6 +1,6 @@
 """The flow written out node by node from the formulas of the paper, for tests: slow, and sharing nothing with it.
 
-Points are those of the ball of curvature ``-c``; ``edges`` maps ``(i, j)`` to the weight of the edge from ``j`` to ``i``.
+Points are those of the ball of curvature ``-c``; ``edges`` maps ``(i, j)`` to the weight of the edge ``j -> i``.
 """
 
 from __future__ import annotations

@@ -25,7 +25,11 @@ def random_graph(seed: int, weighted: bool | None = None) -> Graph:
     graph = Graph.from_edges(pairs, count)
     if weighted is None:
         weighted = seed % 3 == 0
-    return with_weights(graph, 10 ** (2 * torch.rand(graph.num_edges, generator=random).double() - 1)) if weighted else graph
+    return (
+        with_weights(graph, 10 ** (2 * torch.rand(graph.num_edges, generator=random).double() - 1))
+        if weighted
+        else graph
+    )
 
 
 def with_weights(graph: Graph, values: torch.Tensor) -> Graph:

@@ -7,7 +7,7 @@ import torch
 from hgde.diffusion import DIFFUSIVITIES, LOCAL, GraphFlow, make_diffusivity
 from hgde.geometry import Lorentz, PoincareBall
 from hgde.graph import Graph
-from hgde.graph.ricci import ollivier_ricci
+from hgde.graph.measures.ricci import ollivier_ricci
 from hgde.kernels import set_backend
 from hgde.sections import choose
 

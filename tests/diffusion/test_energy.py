@@ -6,7 +6,7 @@ import pytest
 import torch
 from graphs import random_graph, with_weights
 
-from hgde.data.disease import simulate_disease
+from hgde.data.sets.disease_sim import simulate_disease
 from hgde.diffusion import GraphFlow, dirichlet_energy, edge_energy, make_diffusivity
 from hgde.geometry import Euclidean, Lorentz, PoincareBall
 from hgde.graph import Graph

@@ -1,24 +1,24 @@
-"""The flow against its definition, written out pair by pair, and the properties a diffusion must have."""
+"""Properties a diffusion must have, whatever its weights and its space."""
 
+import geoopt
 import pytest
 import torch
 
-from hgde.diffusion import (
-    DIFFUSIVITIES,
-    Diffusivity,
-    Global,
-    GraphFlow,
-    Isotropic,
-    LocalRicci,
-    Operator,
-    make_diffusivity,
-)
-from hgde.geometry import PoincareBall, ball
+from hgde.diffusion import DIFFUSIVITIES, LOCAL, Diffusivity, GraphFlow, Operator, make_diffusivity
+from hgde.diffusion.operator import GlobalWeights
+from hgde.geometry import Euclidean, GeooptManifold, Lorentz, PoincareBall, Product, ball
 from hgde.graph import Graph
-from hgde.kernels import EdgeWeights, edge_values
+from hgde.kernels import EdgeWeights
+from hgde.registry import RegistryError
+from hgde.sections import SettingsError
 
-LOCAL = ("isotropic", "attention", "ricci")
 ETA = (1.0, 0.6, 0.1)
+SPACES = {
+    "ball": lambda: PoincareBall(0.7, learnable=True),
+    "lorentz": lambda: Lorentz(0.7, learnable=True),
+    "euclidean": lambda: Euclidean(2.0),
+    "product": lambda: Product([PoincareBall(0.7, learnable=True), Lorentz(0.4), Euclidean()], [2, 1, 1]),
+}
 
 
 @pytest.fixture(scope="module")
@@ -30,49 +30,17 @@ def graph():
     return Graph.from_edges(torch.cat([pairs, loops], dim=1), 40, self_loops=True)
 
 
-def points(num_nodes, width=4, c=0.7, dtype=torch.float64, seed=1):
+def points(num_nodes, width=4, c=0.7, dtype=torch.float64, seed=1, space=None):
     random = torch.Generator().manual_seed(seed)
     tangent = 0.4 * torch.randn(num_nodes, width, generator=random, dtype=torch.float64)
-    return ball.expmap0(tangent, c).to(dtype)
+    made = ball.expmap0(tangent, c) if space is None else space.expmap0(tangent).detach()
+    return made.to(dtype)
 
 
-def make_flow(name, width=4, eta=ETA, c=0.7, dtype=torch.float64, **options):
+def make_flow(name, width=4, eta=ETA, c=0.7, dtype=torch.float64, space=None, **options):
     torch.manual_seed(0)
-    flow = GraphFlow(PoincareBall(c, learnable=True), make_diffusivity(name, width, **options), eta)
-    return flow.to(dtype)
-
-
-def literal_flow(flow, z, graph, z0):
-    """Log maps of single edges, and of all pairs for the global part, straight from the definition."""
-    c = flow.manifold.c.detach()
-    operator = flow.diffusivity(z, graph, flow.manifold)
-    weights = edge_values(graph, operator.local, backend="reference")
-    weights = weights if weights.dim() == 2 else weights[:, None]
-    logs = ball.logmap(z[graph.rows], z[graph.indices], c)
-    v = torch.zeros_like(z).index_add(0, graph.rows, weights * logs)
-    if operator.everywhere is not None:
-        table = torch.einsum("ihd,jhd->hij", operator.everywhere.query, operator.everywhere.key).sigmoid()
-        table = (table / table.sum(-1, keepdim=True)).mean(0)
-        pairs = ball.logmap(z[:, None], z[None], c)
-        v = (1 - operator.beta) * v + operator.beta * (table[..., None] * pairs).sum(1)
-    moved = ball.expmap(z, v, c)
-    return moved if flow.eta is None else ball.gyromidpoint((moved, z, z0), torch.tensor(flow.eta, dtype=z.dtype), c)
-
-
-@pytest.mark.parametrize("eta", [None, ETA])
-@pytest.mark.parametrize("name", LOCAL)
-def test_fused_edges_equal_single_log_maps(name, eta, graph):
-    flow, z, z0 = make_flow(name, eta=eta), points(40), points(40, seed=2)
-    with torch.no_grad():
-        torch.testing.assert_close(flow(z, graph, z0), literal_flow(flow, z, graph, z0), rtol=0, atol=1e-10)
-
-
-@pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-6), (torch.float64, 1e-10)])
-@pytest.mark.parametrize("name", ["global", "local-global"])
-def test_streamed_pairs_equal_a_dense_table(name, dtype, bound, graph):
-    flow, z = make_flow(name, heads=2, beta=0.7, dtype=dtype), points(40, dtype=dtype)
-    with torch.no_grad():
-        torch.testing.assert_close(flow(z, graph), literal_flow(flow, z, graph, z), rtol=0, atol=bound)
+    manifold = PoincareBall(c, learnable=True) if space is None else space
+    return GraphFlow(manifold, make_diffusivity(name, width, **options), eta).to(dtype)
 
 
 @pytest.mark.parametrize("name", DIFFUSIVITIES)
@@ -84,16 +52,27 @@ def test_relabelling_nodes_relabels_the_output(name, graph):
         torch.testing.assert_close(flow(z[order], graph.subgraph(order)), moved[order], rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("eta", [None, ETA])
-@pytest.mark.parametrize("name", DIFFUSIVITIES)
-def test_a_consensus_stays_put(name, eta, graph):
-    flow = make_flow(name, eta=eta)
-    z = points(1).expand(40, -1).contiguous()
+@pytest.mark.parametrize("name", [name for name in DIFFUSIVITIES if name != "symmetric"])
+def test_a_consensus_stays_put(name, eta, space, graph):
+    manifold = SPACES[space]().double()
+    flow = make_flow(name, eta=eta, space=manifold)
+    z = points(1, space=manifold).expand(40, -1).contiguous()
     with torch.no_grad():
         torch.testing.assert_close(flow(z, graph), z, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", LOCAL)
+@pytest.mark.parametrize("space", SPACES)
+def test_the_origin_alone_stays_put_under_symmetric_weights(space, graph):
+    manifold = SPACES[space]().double()
+    flow = make_flow("symmetric", space=manifold)
+    z = manifold.expmap0(torch.zeros(40, 4, dtype=torch.float64)).detach()
+    with torch.no_grad():
+        torch.testing.assert_close(flow(z, graph), z, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", [name for name in LOCAL if name != "symmetric"])
 def test_isolated_nodes_stay_where_they_are(name, graph):
     alone = graph.degree == 0
     assert int(alone.sum()) >= 5
@@ -102,31 +81,64 @@ def test_isolated_nodes_stay_where_they_are(name, graph):
         torch.testing.assert_close(make_flow(name, eta=None)(z, graph)[alone], z[alone], rtol=0, atol=1e-14)
 
 
+@pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("eta", [None, ETA])
 @pytest.mark.parametrize("num_nodes", [0, 1])
 @pytest.mark.parametrize("name", DIFFUSIVITIES)
-def test_no_node_and_one_node(name, num_nodes, eta):
+def test_no_node_and_one_node(name, num_nodes, eta, space):
     nothing = Graph.from_edges([], num_nodes)
-    z = points(num_nodes)
+    manifold = SPACES[space]().double()
+    z = points(num_nodes, space=manifold)
     with torch.no_grad():
-        torch.testing.assert_close(make_flow(name, eta=eta)(z, nothing), z, rtol=0, atol=1e-14)
+        torch.testing.assert_close(make_flow(name, eta=eta, space=manifold)(z, nothing), z, rtol=0, atol=1e-14)
 
 
 def test_one_node_with_a_loop():
     looped = Graph.from_edges([(0, 0)], 1, self_loops=True)
     z = points(1)
-    with torch.no_grad():
-        torch.testing.assert_close(make_flow("isotropic", eta=None)(z, looped), z, rtol=0, atol=1e-14)
+    for name in LOCAL:
+        with torch.no_grad():
+            torch.testing.assert_close(make_flow(name, eta=None)(z, looped), z, rtol=0, atol=1e-14)
 
 
+@pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("name", DIFFUSIVITIES)
-def test_every_parameter_gets_a_finite_gradient(name, graph):
-    flow = make_flow(name, heads=2, learn_beta=True)
-    z = points(40).requires_grad_()
-    flow(z, graph, points(40, seed=5)).square().sum().backward()
+def test_every_parameter_gets_a_finite_gradient(name, space, graph):
+    manifold = SPACES[space]().double()
+    options = {"learn_beta": True, "heads": 2} if name not in LOCAL else {}
+    flow = make_flow(name, space=manifold, **options)
+    z = points(40, space=manifold).requires_grad_()
+    flow(z, graph, points(40, seed=5, space=manifold)).square().sum().backward()
     for label, parameter in [*flow.named_parameters(), ("z", z)]:
         assert parameter.grad is not None, label
         assert torch.isfinite(parameter.grad).all(), label
+
+
+def test_in_flat_space_symmetric_weights_are_the_propagation_of_gcn(graph):
+    adjacency = torch.zeros(40, 40, dtype=torch.float64)
+    adjacency[graph.rows, graph.indices] = 1.0
+    adjacency.fill_diagonal_(1.0)
+    scale = adjacency.sum(1).rsqrt()
+    propagation = scale[:, None] * adjacency * scale[None]
+    z = torch.randn(40, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    flow = GraphFlow(Euclidean(), make_diffusivity("symmetric", 4), eta=None)
+    torch.testing.assert_close(flow(z, graph), propagation @ z, rtol=0, atol=1e-13)
+    small = 1e-4
+    near_flat = GraphFlow(PoincareBall(small), make_diffusivity("symmetric", 4), eta=None)
+    torch.testing.assert_close(near_flat(z, graph), propagation @ z, rtol=0, atol=40 * small)
+
+
+@pytest.mark.parametrize("name", DIFFUSIVITIES)
+def test_flat_space_is_the_limit_of_the_ball(name, graph):
+    tangent = 0.4 * torch.randn(40, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    with torch.no_grad():
+        flat = make_flow(name, space=Euclidean(2.0))(tangent, graph)
+        errors = []
+        for c in (1e-3, 1e-5):
+            space = PoincareBall(c)
+            errors.append(float((make_flow(name, space=space)(space.expmap0(tangent), graph) - flat).abs().max()))
+    assert errors[0] < 5e-2
+    assert errors[1] < 0.011 * errors[0], "the difference is of the order of the curvature"
 
 
 def test_beta_goes_from_the_local_to_the_global_part(graph):
@@ -140,7 +152,7 @@ def test_beta_goes_from_the_local_to_the_global_part(graph):
 
 
 def test_a_trained_beta_starts_where_it_was_set():
-    module = Global(4, Isotropic(), beta=0.3, learn_beta=True)
+    module = make_diffusivity("global", 4, beta=0.3, learn_beta=True)
     assert float(module.beta.detach()) == pytest.approx(0.3, abs=1e-6)
 
 
@@ -149,7 +161,7 @@ class Uniform(Diffusivity):
 
     constant_in_time = True
 
-    def __init__(self):
+    def __init__(self, options=None, width=0):
         super().__init__()
         self.asked = 0
 
@@ -162,6 +174,7 @@ def test_ones_own_diffusivity_and_activation(graph):
     flow = GraphFlow(PoincareBall(1.0), Uniform(), eta=None, activation=lambda v: 0.0 * v).double()
     z = points(40, c=1.0)
     torch.testing.assert_close(flow(z, graph), z, rtol=0, atol=1e-14)
+    assert isinstance(make_diffusivity(f"{__name__}:Uniform", 4), Uniform)
 
 
 def test_weights_that_are_constant_in_time_are_asked_for_once(graph):
@@ -172,18 +185,42 @@ def test_weights_that_are_constant_in_time_are_asked_for_once(graph):
     assert flow.diffusivity.asked == 1
 
 
-def test_rows_of_weights_sum_to_one(graph):
-    for name in ("attention", "ricci"):
-        flow = make_flow(name)
-        values = edge_values(graph, flow.diffusivity(points(40), graph, flow.manifold).local).detach()
-        values = values if values.dim() == 2 else values[:, None]
-        sums = torch.zeros(40, values.shape[1], dtype=values.dtype).index_add(0, graph.rows, values)
-        torch.testing.assert_close(sums[graph.degree > 0], torch.ones_like(sums[graph.degree > 0]))
+def test_what_is_known_of_one_graph_is_not_used_for_another(graph):
+    for name in LOCAL:
+        flow, z = make_flow(name), points(40)
+        other = Graph.from_edges([(i, i + 1) for i in range(39)])
+        with torch.no_grad():
+            flow(z, graph)
+            torch.testing.assert_close(flow(z, other), make_flow(name)(z, other), rtol=0, atol=0)
 
 
-def test_unknown_names_and_wrong_weights_are_refused():
-    with pytest.raises(ValueError, match="unknown diffusivity 'globl'; known are isotropic"):
+@pytest.mark.parametrize("space", ["ball", "lorentz"])
+def test_rows_of_global_weights_are_what_the_flow_uses(space):
+    manifold = SPACES[space]().double()
+    z = points(9, space=manifold)
+    nodes = torch.arange(9)
+    for name in ("global", "linear-global"):
+        operator = make_flow(name, space=manifold, heads=2, beta=1.0).diffusivity(z, Graph.from_edges([], 9), manifold)
+        assert isinstance(operator.everywhere, GlobalWeights)
+        table = operator.everywhere.rows(nodes)
+        torch.testing.assert_close(table.sum(1), torch.ones(9, dtype=torch.float64))
+        assert bool((table >= 0).all())
+    exact = make_flow("global", space=manifold, heads=2, beta=1.0)
+    operator = exact.diffusivity(z, Graph.from_edges([], 9), manifold)
+    logs = manifold.logmap(z[:, None].expand(-1, 9, -1), z[None].expand(9, -1, -1))
+    by_table = (operator.everywhere.rows(nodes)[..., None] * logs).sum(1)
+    torch.testing.assert_close(operator.tangent_sum(z, Graph.from_edges([], 9), manifold), by_table)
+
+
+def test_unknown_names_and_wrong_options_are_refused():
+    with pytest.raises(SettingsError, match="unknown diffusivity 'globl'; did you mean 'global'"):
         make_diffusivity("globl", 4)
+    with pytest.raises(RegistryError, match="expected a diffusivity"):
+        DIFFUSIVITIES.get(3)
+    with pytest.raises(SettingsError, match="the diffusivity isotropic has no such setting"):
+        make_diffusivity("isotropic", 4, heads=2)
+    with pytest.raises(SettingsError, match="at most 1"):
+        make_diffusivity("ricci", 4, alpha=1.5)
     with pytest.raises(ValueError, match="three weights"):
         GraphFlow(PoincareBall(1.0), eta=(1.0, 2.0))
 
@@ -191,12 +228,56 @@ def test_unknown_names_and_wrong_weights_are_refused():
 def test_ricci_weights_survive_an_mlp_with_enormous_outputs():
     """One table serves every row: a row far below its maximum must still sum to one, with a finite gradient."""
     graph = Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 3)])
-    diffusivity = LocalRicci(4)
+    diffusivity = make_diffusivity("ricci", 4)
     with torch.no_grad():
         diffusivity.mlp[2].weight.mul_(3000)
-    local = diffusivity(torch.zeros(6, 4), graph, PoincareBall()).local
-    weights = local.scale[graph.rows] * local.table[local.index]
+    weights = diffusivity(torch.zeros(6, 4), graph, PoincareBall()).edges(graph)
     sums = torch.zeros(6, 4).index_add(0, graph.rows, weights)
     torch.testing.assert_close(sums, torch.ones(6, 4))
     weights.square().sum().backward()
     assert all(bool(torch.isfinite(p.grad).all()) for p in diffusivity.parameters())
+
+
+def test_attention_survives_enormous_scores_of_loops_that_are_not_there(graph):
+    module = make_diffusivity("attention", 4, self_loops=True).double()
+    with torch.no_grad():
+        module.target.mul_(1e4)
+        module.source.mul_(1e4)
+    z = points(40).requires_grad_()
+    weights = module(z, graph, PoincareBall(0.7)).edges(graph)
+    assert bool(torch.isfinite(weights).all())
+    weights.square().sum().backward()
+    assert all(bool(torch.isfinite(p.grad).all()) for p in (*module.parameters(), z))
+
+
+def test_a_sphere_of_geoopt_is_trained_on(graph):
+    """Points of a sphere are moved so that after diffusing they are near given ones."""
+    sphere = GeooptManifold(geoopt.Sphere())
+    random = torch.Generator().manual_seed(0)
+    start, goal = (torch.nn.functional.normalize(torch.randn(40, 3, generator=random).double(), dim=1) for _ in "ab")
+    z = geoopt.ManifoldParameter(start, manifold=geoopt.Sphere())
+    flow = GraphFlow(sphere, make_diffusivity("attention", 2), learn_eta=True).double()
+    optimiser = geoopt.optim.RiemannianAdam([z, *flow.parameters()], lr=0.15)
+    losses = []
+    for _ in range(8):
+        optimiser.zero_grad()
+        loss = sphere.dist(flow(flow(z, graph), graph), goal).square().mean()
+        loss.backward()
+        optimiser.step()
+        losses.append(float(loss.detach()))
+    assert losses[-1] < 0.8 * losses[0]
+    assert all(bool(torch.isfinite(p.grad).all()) for p in flow.parameters())
+
+
+@pytest.mark.parametrize("activation", ["identity", "relu"])
+@pytest.mark.parametrize("name", [name for name in DIFFUSIVITIES if name != "linear-global"])
+def test_every_diffusivity_runs_on_a_sphere_of_geoopt(name, activation, graph):
+    sphere = GeooptManifold(geoopt.Sphere())
+    z = torch.nn.functional.normalize(torch.randn(40, 3, generator=torch.Generator().manual_seed(0)).double(), dim=1)
+    z = z.requires_grad_()
+    flow = make_flow(name, width=2, space=sphere)
+    flow.activation = activation
+    moved = flow(z, graph)
+    torch.testing.assert_close(moved.norm(dim=1), torch.ones(40, dtype=torch.float64))
+    moved[:, 0].sum().backward()
+    assert bool(torch.isfinite(z.grad).all())

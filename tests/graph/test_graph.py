@@ -99,3 +99,85 @@ def test_graphs_without_edges(num_nodes):
     assert graph.is_symmetric
     assert graph.undirected_edges.shape == (2, 0)
     assert "undirected" in repr(graph)
+
+
+WEIGHTED = PAIRS.flatmap(
+    lambda case: st.tuples(
+        st.just(case[0]),
+        st.just(case[1]),
+        st.lists(st.integers(1, 9), min_size=len(case[1]), max_size=len(case[1])),
+    )
+)
+
+
+def dense_weights(graph):
+    return graph.to_scipy(weighted=True).toarray()
+
+
+@settings(max_examples=80, deadline=None)
+@given(WEIGHTED, st.booleans(), st.booleans())
+def test_weights_of_repeated_edges_add_up_and_both_directions_share_the_larger(case, undirected, self_loops):
+    num_nodes, pairs, weights = case
+    graph = Graph.from_edges(pairs, num_nodes, weights, undirected=undirected, self_loops=self_loops)
+    expected = np.zeros((num_nodes, num_nodes))
+    for (source, target), weight in zip(pairs, weights, strict=True):
+        if self_loops or source != target:
+            expected[target, source] += weight
+    if undirected:
+        expected = np.maximum(expected, expected.T)
+    np.testing.assert_array_equal(dense_weights(graph), expected)
+    assert graph.weights.dtype == torch.float64
+    np.testing.assert_array_equal(graph.weighted_degree, expected.sum(1))
+    _, targets, order = graph.by_source
+    assert graph.weights[order].tolist() == [
+        expected[t, s] for t, s in zip(targets.tolist(), graph.indices[order].tolist(), strict=True)
+    ]
+
+
+@settings(max_examples=40, deadline=None)
+@given(WEIGHTED, st.randoms(use_true_random=False))
+def test_weights_follow_their_edges(case, random):
+    num_nodes, pairs, weights = case
+    graph = Graph.from_edges(pairs, num_nodes, weights, undirected=False, self_loops=True)
+    dense = dense_weights(graph)
+    nodes = random.sample(range(num_nodes), random.randint(1, num_nodes))
+    np.testing.assert_array_equal(dense_weights(graph.subgraph(torch.tensor(nodes))), dense[np.ix_(nodes, nodes)])
+    loops = np.diag(np.where(np.diag(dense) == 0, 1.0, 0.0))
+    np.testing.assert_array_equal(dense_weights(graph.with_self_loops()), dense + loops)
+    kept = torch.tensor([random.random() < 0.5 for _ in range(graph.num_edges)], dtype=torch.bool)
+    assert torch.equal(graph.keep_edges(kept).weights, graph.weights[kept])
+    assert torch.equal(graph.keep_edges(kept).edge_index, graph.edge_index[:, kept])
+    assert torch.equal(graph.to("cpu").weights, graph.weights)
+
+
+def test_the_hash_sees_weights():
+    pairs = [(0, 1), (1, 2)]
+    plain, ones, twos = (Graph.from_edges(pairs, 3, weights) for weights in (None, [1.0, 1.0], [2.0, 2.0]))
+    assert len({plain.hash, ones.hash, twos.hash}) == 3
+    assert ones.unweighted().hash == plain.hash
+    assert torch.equal(plain.weighted_degree, ones.weighted_degree)
+
+
+def test_pairs_are_taken_out_in_both_directions():
+    graph = Graph.from_edges([(0, 1), (1, 0), (2, 1), (2, 0)], 3, [1.0, 2.0, 3.0, 4.0], undirected=False)
+    rest = graph.without_pairs(torch.tensor([[1], [0]]))
+    assert rest.edge_index.tolist() == [[2, 2], [0, 1]]
+    assert rest.weights.tolist() == [4.0, 3.0]
+
+
+@pytest.mark.parametrize("weights", [[1.0, 0.0], [1.0, -1.0], [1.0, float("nan")], [float("inf"), 1.0]])
+def test_impossible_weights_say_where(weights):
+    with pytest.raises(GraphError, match=r"weight of edge \d is .*; weights are positive and finite"):
+        Graph.from_edges([(0, 1), (1, 2)], 3, weights)
+    with pytest.raises(GraphError, match="one weight for each of 2 edges"):
+        Graph.from_edges([(0, 1), (1, 2)], 3, weights[:1])
+
+
+def test_a_weighted_matrix_keeps_its_values_when_asked():
+    matrix = coo_matrix(([2.0, 3.0], ([0, 1], [1, 2])), shape=(3, 3))
+    assert Graph.from_scipy(matrix).weights is None
+    weighted = Graph.from_scipy(matrix, weighted=True)
+    np.testing.assert_array_equal(dense_weights(weighted), (matrix + matrix.T).toarray())
+    directed = Graph.from_scipy(matrix, undirected=False, weighted=True)
+    np.testing.assert_array_equal(dense_weights(directed), matrix.toarray().T)
+    assert "directed, weighted" in repr(directed)

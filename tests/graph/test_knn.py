@@ -42,6 +42,38 @@ def test_equal_distances_go_to_the_smaller_number_for_any_block():
     assert len(hashes) == 1
 
 
+def by_brute_force(x, k):
+    """Distances in whole numbers, so that ties are exact: sorted by distance, then number, the node itself first."""
+    whole = x.to(torch.int64)
+    distance = (whole[:, None] - whole[None]).square().sum(-1)
+    distance.fill_diagonal_(-1)
+    return torch.argsort(distance * x.shape[0] + torch.arange(x.shape[0]), dim=1)[:, :k]
+
+
+@pytest.mark.parametrize("block", [1, 3, 50, 512])
+@pytest.mark.parametrize("k", [1, 4, 9])
+@pytest.mark.parametrize("kind", ["all equal", "three points", "grid", "words", "far away"])
+def test_any_number_of_ties_goes_to_the_smaller_numbers(kind, k, block):
+    random = np.random.RandomState(3)
+    x = {
+        "all equal": np.full((90, 4), 7),
+        "three points": random.randint(0, 3, (90, 1)).repeat(5, 1),
+        "grid": random.randint(0, 4, (120, 2)),
+        "words": random.rand(100, 12) < 0.1,
+        "far away": random.randint(0, 3, (90, 3)) + 10_000,
+    }[kind]
+    x = torch.from_numpy(np.asarray(x)).double()
+    assert torch.equal(nearest_neighbours(x, k, block=block), by_brute_force(x, k))
+
+
+def test_an_outlier_does_not_blur_the_others():
+    x = points().double()
+    x[0] = 1e7
+    rest = nearest_neighbours(x, 5)[1:]
+    alone = nearest_neighbours(x[1:], 5) + 1
+    assert torch.equal(rest, alone)
+
+
 def test_far_from_the_origin_nothing_is_lost():
     x = points().double()
     assert knn_graph(x + 1e5, 5).hash == knn_graph(x, 5).hash

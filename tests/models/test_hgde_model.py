@@ -1,6 +1,7 @@
 """The model's layers against their formulas, and the block against the solver it shortcuts."""
 
-import geoopt
+import dataclasses
+
 import pytest
 import torch
 from scipy import sparse
@@ -8,16 +9,13 @@ from torch import nn
 from torch_geometric.nn import GCNConv
 
 from hgde.data.sets.disease_sim import simulate_disease
-from hgde.diffusion import GraphFlow, LocalAttention
-from hgde.geometry import Curvature, PoincareBall, ball
+from hgde.diffusion import DIFFUSIVITIES, GraphFlow, make_diffusivity
+from hgde.geometry import PoincareBall, ball
 from hgde.graph import Graph, SparseFeatures
-from hgde.models import HGDE, Encoder, HGDEConv, HPDEBlock, LinkDecoder, NodeDecoder
-from hgde.settings import Settings
-from hgde.solvers import METHODS, RungeKutta
+from hgde.models import HGDE, MODELS, Encoder, HGDEConv, HPDEBlock, NodeDecoder, Shape
+from hgde.sections import SettingsError, from_dict
+from hgde.solvers import SOLVERS, RungeKutta
 from hgde.solvers.tableau import DOPRI5
-from hgde.training.optimisers import Optimisers
-
-SETTINGS = Settings(width=4, time=3.0, dropout=0.0, dtype="float64")
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +28,10 @@ def features(epidemic):
     return epidemic.features.double() / 4
 
 
-def make(num_classes=2, **changes):
+def make(outputs=2, **changes):
     torch.manual_seed(0)
-    return HGDE.from_settings(SETTINGS.replace(**changes), 16, num_classes)
+    settings = from_dict(HGDE.Settings, {"width": 4, "time": 3.0, "dropout": 0.0, **changes})
+    return HGDE(settings, Shape(16, 80, outputs)).double()
 
 
 def test_encoder_is_its_formula(features):
@@ -66,14 +65,6 @@ def test_state_dropout_acts_in_training_only(features):
     assert not (whole == 0).any()
 
 
-def test_link_decoder_is_fermi_dirac():
-    decoder = LinkDecoder(PoincareBall(1.0), r=2.0, t=0.5)
-    z = torch.tensor([[0.1, 0.2], [-0.3, 0.4]], dtype=torch.float64)
-    distance = ball.dist(z[0], z[1], 1.0)
-    expected = 1 / (torch.exp((distance**2 - 2.0) / 0.5) + 1)
-    torch.testing.assert_close(decoder.probability(z, torch.tensor([[0], [1]]))[0], expected)
-
-
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
 def test_sparse_features_give_what_dense_ones_give(dropout, features, epidemic):
     thin = torch.where(features > 0.1, features, 0.0)
@@ -86,7 +77,7 @@ def test_sparse_features_give_what_dense_ones_give(dropout, features, epidemic):
     assert torch.isfinite(model.encoder.linear.weight.grad).all()
 
 
-@pytest.mark.parametrize("diffusivity", ["isotropic", "ricci"])
+@pytest.mark.parametrize("diffusivity", ["isotropic", "symmetric", "ricci"])
 def test_the_shortcut_equals_the_solver(diffusivity, features, epidemic):
     model = make(diffusivity=diffusivity).eval()
     z0 = model.encoder(features)
@@ -94,11 +85,12 @@ def test_the_shortcut_equals_the_solver(diffusivity, features, epidemic):
     torch.testing.assert_close(model.block(z0, epidemic.graph), solved, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_recomputing_gives_the_gradient_of_storing(method, features, epidemic):
+@pytest.mark.parametrize("space", ["ball", "lorentz"])
+@pytest.mark.parametrize("method", SOLVERS)
+def test_recomputing_gives_the_gradient_of_storing(method, space, features, epidemic):
     gradients = []
     for gradient in ("backprop", "recompute"):
-        model = make(method=method, gradient=gradient, diffusivity="attention", time=1.5, step=0.5)
+        model = make(solver=method, gradient=gradient, diffusivity="attention", time=1.5, space=space)
         model(features, epidemic.graph).square().sum().backward()
         gradients.append([parameter.grad for parameter in model.parameters()])
     for one, two in zip(*gradients, strict=True):
@@ -112,13 +104,13 @@ def test_a_method_may_be_an_object(features, epidemic):
     assert torch.equal(named(z0, epidemic.graph), given(z0, epidemic.graph))
 
 
-def test_a_trajectory_starts_and_ends_where_it_should(features, epidemic):
-    model = make(step=0.5, method="rk4").eval()
-    z0 = model.encoder(features)
-    times, states = model.block.trajectory(z0, epidemic.graph)
+@pytest.mark.parametrize("space", ["ball", "lorentz", "product"])
+def test_a_trajectory_starts_and_ends_where_it_should(space, features, epidemic):
+    model = make(solver={"name": "rk4", "step": 0.5}, space=space).eval()
+    times, states = model.trajectory(features, epidemic.graph)
     assert times == [0.5 * k for k in range(7)]
-    assert torch.equal(states[0], z0)
-    torch.testing.assert_close(states[-1], model.block(z0, epidemic.graph))
+    assert torch.equal(states[0], model.encoder(features))
+    torch.testing.assert_close(states[-1], model.embed(features, epidemic.graph))
 
 
 def test_relabelling_nodes_relabels_the_classes(features, epidemic):
@@ -129,47 +121,42 @@ def test_relabelling_nodes_relabels_the_classes(features, epidemic):
         torch.testing.assert_close(moved, model(features, epidemic.graph)[order], rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.parametrize("space", ["ball", "lorentz", "euclidean", "product"])
 @pytest.mark.parametrize("num_nodes", [0, 1])
-def test_no_node_and_one_node(num_nodes):
+def test_no_node_and_one_node(num_nodes, space):
     nothing = Graph.from_edges([], num_nodes)
-    assert make().eval()(torch.ones(num_nodes, 16, dtype=torch.float64), nothing).shape == (num_nodes, 2)
+    assert make(space=space).eval()(torch.ones(num_nodes, 16, dtype=torch.float64), nothing).shape == (num_nodes, 2)
 
 
-def test_the_wrong_decoder_is_named(features, epidemic):
-    with pytest.raises(TypeError, match="decodes links"):
-        make(None)(features, epidemic.graph)
-    with pytest.raises(TypeError, match="decodes node classes"):
-        make(2).score_pairs(features, torch.zeros(2, 1, dtype=torch.int64))
+def test_without_outputs_there_are_points_alone(features, epidemic):
+    model = make(None)
+    assert model.embed(features, epidemic.graph).shape == (80, 4)
+    with pytest.raises(TypeError, match="compare points in pairs"):
+        model(features, epidemic.graph)
+    with pytest.raises(SettingsError, match="hidden_dropout has no effect: links are decoded from the points"):
+        make(None, hidden_dropout=0.5)
 
 
-def test_weight_decay_is_on_the_feature_matrix_alone():
-    model = make(diffusivity="local-global", learn_eta=True)
-    parts = Optimisers(model, SETTINGS.replace(weight_decay=0.1, weight_decay_rest=0.0, lr_curvature=0.5)).parts
-    adam, radam = parts["adam"], parts["radam"]
-    decayed = [p for group in adam.param_groups if group["weight_decay"] for p in group["params"]]
-    assert decayed == [model.encoder.linear.weight]
-    points = [p for group in radam.param_groups for p in group["params"]]
-    assert len(points) == 2
-    assert all(isinstance(p, geoopt.ManifoldParameter) for p in points)
-    owned = [p for part in parts.values() for group in part.param_groups for p in group["params"]]
-    assert sorted(map(id, owned)) == sorted(map(id, model.parameters())), "each parameter in exactly one place"
-    curved = [p for m in model.modules() if isinstance(m, Curvature) for p in m.parameters()]
-    fast = [p for group in adam.param_groups if group["lr"] == 0.5 for p in group["params"]]
-    assert {id(p) for p in fast} == {id(p) for p in curved}
+def test_reading_out_some_nodes_is_reading_out_all(features, epidemic):
+    model, nodes = make().eval(), torch.tensor([3, 50, 7])
+    z = model.embed(features, epidemic.graph)
+    torch.testing.assert_close(model.readout(z[nodes]), model(features, epidemic.graph)[nodes])
 
 
 def test_curvatures_are_trained_and_stay_positive(features, epidemic):
     model = make()
-    optimisers = Optimisers(model, SETTINGS.replace(lr=0.5))
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.05)
     before = model.curvatures()
+    assert set(before) == {"encoder", "diffusion"}
     for _ in range(20):
-        optimisers.zero_grad()
+        optimiser.zero_grad()
         nn.functional.cross_entropy(model(features, epidemic.graph), epidemic.labels).backward()
-        optimisers.step()
+        optimiser.step()
     after = model.curvatures()
     assert all(after[name] != before[name] and after[name] > 0 for name in before)
-    assert make(learn_curvature=False).curvatures() == before
-    assert not [name for name, _ in make(learn_curvature=False).named_parameters() if "curvature" in name]
+    fixed = make(space={"name": "ball", "learn_curvature": False})
+    assert fixed.curvatures() == before
+    assert not [name for name, _ in fixed.named_parameters() if "curvature" in name]
 
 
 def test_node_decoder_of_the_origin_gives_equal_scores():
@@ -177,23 +164,100 @@ def test_node_decoder_of_the_origin_gives_equal_scores():
     torch.testing.assert_close(decoder(torch.zeros(2, 4)), torch.zeros(2, 3))
 
 
+def test_the_first_weights_are_drawn_for_encoder_diffusivity_decoder():
+    model = make(diffusivity={"name": "local-global", "local": "attention"}).float()
+    torch.manual_seed(0)
+    drawn = [torch.empty(16, 4), *(torch.empty(shape) for shape in ((4, 4), (1, 4), (1, 4))), *(torch.empty(4, 4),) * 2]
+    drawn.append(torch.empty(4, 2))
+    module = model.block.flow.diffusivity
+    weights = [
+        *(model.encoder.linear.weight, module.local.transform, module.local.target, module.local.source),
+        *(module.query, module.key, model.decoder.linear.weight),
+    ]
+    for weight, empty in zip(weights, drawn, strict=True):
+        assert torch.equal(weight, nn.init.xavier_uniform_(torch.empty_like(empty)))
+
+
+#: A change of every setting, with what else it needs to act.
+CHANGES = {
+    "width": {"width": 5},
+    "space": {"space": "euclidean"},
+    "time": {"time": 4.0},
+    "solver": {"solver": "rk4"},
+    "gradient": None,  # changes memory, not numbers: see the test of recomputing
+    "diffusivity": {"diffusivity": "symmetric"},
+    "residual": {"residual": False},
+    "eta": {"eta": [1.0, 0.1, 0.6]},
+    "learn_eta": {"learn_eta": True},
+    "activation": {"activation": "tanh"},
+    "encoder_layers": {"encoder_layers": 2},
+    "encoder_activation": {"encoder_activation": "tanh"},
+    "dropout": {"dropout": 0.5},
+    "state_dropout": {"state_dropout": 0.5},
+    "hidden_dropout": {"hidden_dropout": 0.5},
+}
+
+
+def test_every_setting_changes_what_is_trained(features, epidemic):
+    assert set(CHANGES) == {spec.name for spec in dataclasses.fields(HGDE.Settings)}
+
+    def run(**changes):
+        model = make(**changes)
+        loss = nn.functional.cross_entropy(model(features, epidemic.graph), epidemic.labels)
+        loss.backward()
+        return float(loss.detach()), sum(p.numel() for p in model.parameters())
+
+    plain = run()
+    assert run() == plain
+    for name, changes in CHANGES.items():
+        if changes is not None:
+            assert run(**changes) != plain, name
+
+
+def test_settings_that_cannot_act_are_refused_with_the_reason():
+    for name, value in (("eta", [1.0, 0.5, 0.5]), ("learn_eta", True)):
+        with pytest.raises(SettingsError, match=f"{name} has no effect: there is no residual"):
+            from_dict(HGDE.Settings, {"residual": False, name: value})
+    with pytest.raises(SettingsError, match="the diffusivity isotropic has no such setting"):
+        from_dict(HGDE.Settings, {"diffusivity": {"heads": 3}})
+    with pytest.raises(SettingsError, match="width must be at least 1"):
+        from_dict(HGDE.Settings, {"width": 0})
+
+
+def test_ricci_alpha_is_reached_from_the_settings(features, epidemic):
+    outputs = [
+        make(diffusivity={"name": "ricci", "alpha": alpha}).eval()(features, epidemic.graph) for alpha in (0.0, 0.5)
+    ]
+    assert not torch.allclose(*outputs)
+
+
+def test_the_model_is_registered():
+    assert MODELS.get("hgde") is HGDE
+
+
 class Mixed(nn.Module):
     """A PyG model with a diffusion layer among its own."""
 
-    def __init__(self, diffusivity):
+    def __init__(self, diffusivity, space="ball"):
         super().__init__()
         self.first = GCNConv(16, 8)
-        self.diffusion = HGDEConv(8, 6, time=2.0, diffusivity=diffusivity)
+        self.diffusion = HGDEConv(8, 6, time=2.0, diffusivity=diffusivity, space=space)
         self.last = GCNConv(6, 2)
 
     def forward(self, x, edge_index):
         return self.last(self.diffusion(self.first(x, edge_index).relu(), edge_index), edge_index)
 
 
-@pytest.mark.parametrize("diffusivity", ["isotropic", "global", LocalAttention(6)])
-def test_the_layer_drops_into_a_pyg_model(diffusivity, epidemic):
+@pytest.mark.parametrize(
+    ("diffusivity", "space"),
+    [
+        *(("isotropic", "ball"), ("global", "ball"), (make_diffusivity("attention", 6), "ball")),
+        *(("isotropic", "lorentz"), ("attention", "product"), ("symmetric", "euclidean")),
+    ],
+)
+def test_the_layer_drops_into_a_pyg_model(diffusivity, space, epidemic):
     torch.manual_seed(0)
-    model = Mixed(diffusivity)
+    model = Mixed(diffusivity, space)
     optimiser = torch.optim.Adam(model.parameters(), lr=0.02)
     losses = []
     for _ in range(15):
@@ -216,3 +280,26 @@ def test_the_layer_notices_a_changed_graph(epidemic):
         assert torch.equal(layer(epidemic.features, epidemic.graph), before)
         edges[:, :20] = edges[:, 20:40]
         assert not torch.equal(layer(epidemic.features, edges), before)
+
+
+def test_the_layers_options_are_the_diffusivitys():
+    assert HGDEConv(16, 4, diffusivity="attention", heads=3).block.flow.diffusivity.heads == 3
+    with pytest.raises(ValueError, match="has its options already, got heads"):
+        HGDEConv(16, 4, diffusivity=make_diffusivity("attention", 4), heads=3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("diffusivity", DIFFUSIVITIES)
+def test_pubmed_with_the_papers_settings_is_finite(diffusivity, data_file):
+    """hrk4, T = 16, width 64 in float32, first step: loss and every gradient."""
+    from hgde.data import load
+
+    data_file("pubmed")
+    dataset = load("pubmed")
+    torch.manual_seed(0)
+    values = {"width": 64, "time": 16.0, "solver": "hrk4", "diffusivity": diffusivity}
+    model = HGDE(from_dict(HGDE.Settings, values), Shape(dataset.features.shape[1], dataset.graph.num_nodes, 3))
+    outputs = model(dataset.features, dataset.graph)
+    nn.functional.cross_entropy(outputs[:60], dataset.labels[:60]).backward()
+    assert bool(torch.isfinite(outputs).all())
+    assert all(bool(torch.isfinite(p.grad).all()) for p in model.parameters() if p.grad is not None)

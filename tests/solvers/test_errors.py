@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from hgde.geometry import Euclidean, PoincareBall
-from hgde.solvers import HAM, METHODS, Flow, InputError, SolverError, Status, odeint
+from hgde.solvers import HAM, SOLVERS, Flow, InputError, SolverError, Status, odeint
 
 BALL = PoincareBall(1.0)
 X0 = torch.tensor([[0.1, 0.2], [0.3, -0.1]], dtype=torch.float64)
@@ -27,16 +27,16 @@ def ask(field=decay, x0=X0, t=(0.0, 1.0), **options):
         ({"x0": torch.tensor([[0.1, math.nan]])}, r"1 of 2 that are NaN"),
         ({"x0": torch.tensor([[1, 0]])}, r"floating point.*int64"),
         ({"x0": torch.zeros(2, 2, dtype=torch.float16)}, r"float32 or float64.*float16"),
-        ({"x0": [[0.1, 0.2]]}, r"tensor of points, got list"),
+        ({"x0": [[0.1, 0.2]]}, r"tuple of such, got list"),
         ({"manifold": "ball"}, r"PoincareBall\(\).*got str"),
         ({"t": (0.0, 1.0, 0.5)}, r"1 followed by 0.5 at position 1"),
         ({"t": (0.0, 0.0)}, r"strictly increasing"),
         ({"t": (0.0,)}, r"at least two times"),
         ({"t": (0.0, math.inf)}, r"finite times"),
         ({"t": torch.zeros(2, 2)}, r"one-dimensional.*\(2, 2\)"),
-        ({"method": "rk5"}, r"unknown method 'rk5'; did you mean 'rk4'\?"),
+        ({"method": "rk5"}, r"unknown solver 'rk5'; did you mean 'rk4'\?"),
         ({"method": "adams"}, r"did you mean '(ex|im)plicit_adams'"),
-        ({"method": 4}, r"method or its name, got int"),
+        ({"method": 4}, r"solver or its name, got int"),
         ({"method": "ham", "s_mim": 3}, r"no option 's_mim'; it takes s_min"),
         ({"method": "rk4", "max_order": 3}, r"rk4 has no option 'max_order'; it takes no options"),
         ({"step": -0.1}, r"positive step, got -0.1"),
@@ -68,7 +68,7 @@ def test_ham_refuses_an_empty_range_of_orders():
         HAM(s_min=5, s_max=2)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", SOLVERS)
 def test_a_field_that_turns_nan_is_reported(method):
     def field(t, x):
         return x * math.nan if float(t) > 0.4 else -x

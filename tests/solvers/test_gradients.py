@@ -7,8 +7,9 @@ import torch
 from torch.autograd.graph import saved_tensors_hooks
 
 from hgde.geometry import Euclidean, PoincareBall
-from hgde.solvers import METHODS, Flow, odeint
-from problems import PulledField
+from hgde.solvers import SOLVERS, Flow, odeint
+from hgde.solvers.registry import resolve
+from problems import DrawnField
 
 TIMES = (0.0, 0.3, 1.0)
 
@@ -18,10 +19,10 @@ def solve(field, x0, manifold, method, gradient="backprop"):
     return odeint(field, x0, TIMES, manifold=manifold, method=method, step=0.25, gradient=gradient)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", SOLVERS)
 def test_gradcheck_for_state_parameters_and_curvature(method):
     manifold = PoincareBall(0.8, learnable=True)
-    field = PulledField(manifold)
+    field = DrawnField(manifold)
     x0 = manifold.random(1, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64).detach()
 
     def final(x0, matrix, log_scale):
@@ -43,7 +44,7 @@ def test_gradcheck_for_state_parameters_and_curvature(method):
     assert torch.autograd.gradcheck(final, inputs, atol=1e-6, rtol=1e-4)
 
 
-CASES = [(name, adaptive) for name in METHODS for adaptive in (False, True) if METHODS[name].adaptive or not adaptive]
+CASES = [(name, adaptive) for name in SOLVERS for adaptive in (False, True) if resolve(name).adaptive or not adaptive]
 
 
 @pytest.mark.parametrize(("method", "adaptive"), CASES)
@@ -51,7 +52,7 @@ def test_recomputed_gradients_are_equal_to_the_bit(method, adaptive):
     results = []
     for gradient in ("backprop", "recompute"):
         manifold = PoincareBall(0.8, learnable=True)
-        field = PulledField(manifold)
+        field = DrawnField(manifold)
         x0 = manifold.random(4, 2, scale=0.5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
         x0 = x0.detach().requires_grad_()
         steps = {"rtol": 1e-2} if adaptive else {"step": 0.25}

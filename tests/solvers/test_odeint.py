@@ -7,10 +7,11 @@ import torch
 import torchdiffeq
 
 from hgde.geometry import Euclidean, PoincareBall, ball
-from hgde.solvers import HAM, METHODS, Flow, RungeKutta, SolverError, Status, odeint
+from hgde.solvers import HAM, SOLVERS, Flow, RungeKutta, SolverError, Status, odeint
 from hgde.solvers.paper import hrk4_slope
+from hgde.solvers.registry import resolve
 from hgde.solvers.tableau import RK4
-from problems import PulledField, Spiral, swing
+from problems import DrawnField, Spiral, swing
 
 #: Methods torchdiffeq has too, with the lengths of history to compare; twelve is torchdiffeq's default.
 SHARED = [(name, 5) for name in ("euler", "midpoint", "heun", "rk4", "bosh3", "dopri5")]
@@ -31,7 +32,7 @@ def test_flat_space_gives_torchdiffeq(method, max_order, x0):
     adams = "adams" in method
     ours = {"max_order": max_order} if adams else {}
     theirs = dict(ours)
-    if METHODS[method].adaptive:
+    if resolve(method).adaptive:
         # The same grid for both: their step pinned from below and above, ours fixed.
         h = float(t[1] - t[0])
         theirs = {"first_step": h, "min_step": h, "max_step": h}
@@ -46,11 +47,11 @@ def test_flat_space_gives_torchdiffeq(method, max_order, x0):
     assert float((solution.states - expected).abs().max()) < 1e-10
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", SOLVERS)
 def test_isometries_move_the_answer(method):
     """Translate and turn centre, start and field: the answer is translated and turned."""
     manifold = PoincareBall(1.0)
-    field = PulledField(manifold)
+    field = DrawnField(manifold)
     g = torch.Generator().manual_seed(0)
     # Not far out: there the paper's schemes, which follow the flow for a whole unit of time, magnify rounding.
     start = manifold.random(5, 2, scale=0.4, generator=g, dtype=torch.float64)
@@ -111,7 +112,7 @@ def test_a_tighter_tolerance_costs_more():
 def test_interpolation_divides_the_geodesic_in_proportion():
     """Proposition 1 of the paper."""
     manifold = PoincareBall(0.6)
-    field = PulledField(manifold)
+    field = DrawnField(manifold)
     start = manifold.random(6, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     with torch.no_grad():
         for method in ("heuler", "hrk4", "ham"):
@@ -123,10 +124,10 @@ def test_interpolation_divides_the_geodesic_in_proportion():
             assert torch.allclose(part + rest, whole, rtol=1e-12)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", SOLVERS)
 def test_flow_and_field_are_the_same_question(method):
     manifold = PoincareBall(1.0)
-    field = PulledField(manifold)
+    field = DrawnField(manifold)
     start = manifold.random(3, 2, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
     flow = Flow(lambda t, x: manifold.expmap(x, field(t, x)))
     with torch.no_grad():
@@ -150,7 +151,7 @@ def test_heuler_at_unit_step_is_the_flow_to_the_bit():
 def test_hrk4_at_unit_step_is_the_printed_scheme():
     """alg:hrk4 word for word; at tau = 1 the factor we removed makes no difference."""
     manifold = PoincareBall(1.0)
-    field = PulledField(manifold)
+    field = DrawnField(manifold)
 
     def F(t, x):
         return manifold.expmap(x, 0.5 * field(torch.tensor(t), x))
@@ -171,7 +172,7 @@ def test_hrk4_at_unit_step_is_the_printed_scheme():
 def test_ham_with_one_correction_is_the_appendix_algorithm():
     """alg:ham with the queue rooted at h*: warm-up by hrk4, predictor, one corrector."""
     manifold = PoincareBall(1.0)
-    field = PulledField(manifold)
+    field = DrawnField(manifold)
     h0 = manifold.random(4, 2, generator=torch.Generator().manual_seed(6), dtype=torch.float64)
     tau = 0.25
     from hgde.solvers.dynamics import Dynamics
@@ -198,7 +199,7 @@ def test_ham_with_one_correction_is_the_appendix_algorithm():
 
 def test_ham_corrector_iterates_to_its_tolerance():
     manifold = PoincareBall(1.0)
-    field = PulledField(manifold)
+    field = DrawnField(manifold)
     start = manifold.random(4, 2, scale=0.4, generator=torch.Generator().manual_seed(6), dtype=torch.float64)
     with torch.no_grad():
         loose, tight, tighter = (
@@ -222,7 +223,7 @@ def test_last_step_is_cut_to_end_at_the_last_time():
     assert solution.statistics.accepted == 4
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", SOLVERS)
 def test_backwards_in_time_returns_to_the_method_s_order(method):
     problem = Spiral(PoincareBall(1.0), 2, points=6)
     options = {"manifold": problem.manifold, "method": method, "step": 1 / 64}
@@ -230,12 +231,12 @@ def test_backwards_in_time_returns_to_the_method_s_order(method):
         there = odeint(problem.field, problem.start, (0.0, 1.0), **options).final
         back = odeint(problem.field, there, (1.0, 0.5, 0.0), **options)
     error = float(problem.manifold.dist(back.final, problem.start).max())
-    assert error < 40.0 * (1 / 32) ** METHODS[method].order
+    assert error < 40.0 * (1 / 32) ** resolve(method).order
     half_way = float(problem.manifold.dist(back.trajectory[1], problem.exact(0.5)).max())
-    assert half_way < 40.0 * (1 / 32) ** METHODS[method].order
+    assert half_way < 40.0 * (1 / 32) ** resolve(method).order
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", SOLVERS)
 def test_states_at_steps_are_the_steps(method):
     """Asking for more times between must not move the solution."""
     problem = Spiral(PoincareBall(1.0), 2, points=3)
@@ -290,7 +291,7 @@ def test_rejected_steps_are_undone():
     assert float(solution.final[0, 0]) == pytest.approx(math.sqrt(5e-3 * math.pi), rel=1e-6)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", SOLVERS)
 def test_float32_and_float64_agree(method):
     problem = Spiral(PoincareBall(1.0), 2, points=5)
     options = {"manifold": problem.manifold, "method": method, "step": 0.1}

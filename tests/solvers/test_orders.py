@@ -8,12 +8,13 @@ import pytest
 import torch
 
 from hgde.geometry import Euclidean, GeooptManifold, PoincareBall
-from hgde.solvers import METHODS, odeint
+from hgde.solvers import SOLVERS, odeint
 from hgde.solvers.orders import measure_order, standard_problems
+from hgde.solvers.registry import resolve
 from problems import Spiral
 from spaces import SPACES
 
-TRUE_ORDER = [name for name in METHODS if name not in ("heuler", "hrk4", "ham")]
+TRUE_ORDER = [name for name in SOLVERS if name not in ("heuler", "hrk4", "ham")]
 
 
 @pytest.mark.parametrize("problem", [Spiral(Euclidean(), 2), Spiral(PoincareBall(1.0), 3)], ids=["plane", "ball"])
@@ -23,7 +24,7 @@ def test_exact_answer_solves_the_equation(problem):
         assert torch.allclose(problem.field(torch.tensor(t), problem.exact(t)), rate, atol=1e-7)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", SOLVERS)
 @pytest.mark.parametrize("space", ["plane", "ball c=4 d=2"])
 def test_order_is_the_declared_one(method, space):
     measured = measure_order(method, standard_problems()[space], space)
@@ -54,7 +55,7 @@ def test_transport_alone_is_capped_at_the_order_declared():
 def between(problem, method, count):
     """Largest error at times that are inside steps."""
     times = (0.0, 0.137, 0.52, 0.733, 1.0)
-    tolerance = {"rtol": 1e-13, "atol": 1e-15} if METHODS[method].implicit else {}
+    tolerance = {"rtol": 1e-13, "atol": 1e-15} if resolve(method).implicit else {}
     solution = odeint(
         problem.field, problem.start, times, manifold=problem.manifold, method=method, step=1 / count, **tolerance
     )
@@ -64,10 +65,10 @@ def between(problem, method, count):
     )
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", SOLVERS)
 def test_interpolation_keeps_the_order(method):
     problem = Spiral(PoincareBall(1.0), 2, points=12)
-    order = METHODS[method].order
+    order = resolve(method).order
     # Between steps the paper's geodesic is of second order.
     coarse, fine = between(problem, method, 20), between(problem, method, 40)
     assert math.log2(coarse / fine) > order - 0.4
@@ -80,9 +81,9 @@ def test_uneven_steps_keep_the_order(method):
     for count in (24, 48):
         s = torch.linspace(0, 1, count + 1, dtype=torch.float64)
         times = s + 0.1 * torch.sin(2 * math.pi * s) / (2 * math.pi)
-        tolerance = {"rtol": 1e-13, "atol": 1e-15} if METHODS[method].implicit else {}
+        tolerance = {"rtol": 1e-13, "atol": 1e-15} if resolve(method).implicit else {}
         grid = times.tolist()
-        if METHODS[method].adaptive:
+        if resolve(method).adaptive:
             # An adaptive method steps through one interval after the other with fixed steps of that length.
             x = problem.start
             for t0, t1 in pairwise(grid):
@@ -90,4 +91,4 @@ def test_uneven_steps_keep_the_order(method):
         else:
             x = odeint(problem.field, problem.start, grid, manifold=problem.manifold, method=method, **tolerance).final
         errors.append(float(problem.manifold.dist(x, problem.exact(grid[-1])).square().mean().sqrt()))
-    assert math.log2(errors[0] / errors[1]) > METHODS[method].order - 0.4
+    assert math.log2(errors[0] / errors[1]) > resolve(method).order - 0.4

@@ -23,9 +23,9 @@ def orders(
     from rich.table import Table
 
     from hgde.solvers.orders import measure_order, standard_problems
-    from hgde.solvers.registry import METHODS, resolve
+    from hgde.solvers.registry import SOLVERS, resolve
 
-    names = [resolve(name, {}).name for name in method] if method else list(METHODS)
+    names = [resolve(name).name for name in method] if method else SOLVERS.names()
     problems = standard_problems()
     table = Table(title="order of convergence, measured by halving the step")
     table.add_column("method")
@@ -45,7 +45,7 @@ def orders(
                 if not measured.agrees:
                     wrong.append(f"{name} on {space}: declared {measured.declared}, measured {measured.order:.2f}")
                 progress.advance(task)
-            table.add_row(name, str(METHODS[name].order), *row)
+            table.add_row(name, str(resolve(name).order), *row)
     console.print(table)
     for line in wrong:
         console.print(f"[red]{line}[/red]")

@@ -5,6 +5,7 @@ Nothing is decided here that a model depends on; :mod:`hgde.data.preprocessing` 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -165,6 +166,18 @@ class Columns(Mapping[str, Column]):
     @property
     def names(self) -> list[str]:
         return list(self._columns)
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of names, kinds and cells, in the table's order."""
+        digest = hashlib.sha256(b"hgde-columns-1")
+        for column in self.values():
+            texts = "\x00".join((column.name, column.kind, *column.categories)).encode("utf-8", "surrogatepass")
+            digest.update(len(texts).to_bytes(8, "little") + texts)
+            # Every missing cell is the same, whatever NaN it was read as.
+            cells = np.where(column.missing, np.nan, column.values).astype("<f8")
+            digest.update(cells.size.to_bytes(8, "little") + cells.tobytes())
+        return digest.hexdigest()
 
     def select(self, nodes: Tensor | Array) -> Columns:
         """The rows of ``nodes``, in the given order."""

@@ -58,6 +58,7 @@ class Dataset:
         target_names: names of the columns of ``values`` or ``label_sets``, or of the one label column.
         spec: what is known of a registered set; ``None`` for a user's own graph, whatever its name.
         scaling: what ``normalise = auto`` means, where a recipe says so.
+        sample_weights: how much each node counts in the loss, float64 ``[N]``; ``None``: all the same.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Dataset:
     target_names: list[str] | None = None
     spec: DatasetSpec | None = None
     scaling: RowScaling | None = None
+    sample_weights: Tensor | None = None
 
     @property
     def num_nodes(self) -> int:
@@ -90,7 +92,7 @@ class Dataset:
 
     @property
     def split_rule(self) -> SplitRule:
-        """What ``published`` and ``clean`` mean: the registered set's own rule, else the stored lists, else at random."""
+        """What ``published`` and ``clean`` mean: a registered set's own rule, else the stored lists, else at random."""
         if self.spec is not None:
             return self.spec.split_rule
         return SplitRule("stored" if self.fixed_splits else "random")
@@ -108,16 +110,17 @@ class Dataset:
         if self.labels is not None:
             _add(digest, self.labels)
         if isinstance(self.features, Columns):
-            for column in self.features.values():
-                texts = "\x00".join((column.name, column.kind, *column.categories))
-                digest.update(f"column {len(texts)}".encode() + texts.encode())
-                _add(digest, torch.from_numpy(column.values))
+            digest.update(self.features.hash.encode())
         elif isinstance(self.features, SparseFeatures):
             for part in (self.features.indptr, self.features.indices, self.features.values):
                 _add(digest, part)
         else:
             _add(digest, self.features)
-        for kind, targets in (("values", self.values), ("label sets", self.label_sets)):
+        for kind, targets in (
+            ("values", self.values),
+            ("label sets", self.label_sets),
+            ("sample weights", self.sample_weights),
+        ):
             if targets is not None:
                 digest.update(kind.encode())
                 _add(digest, targets)
@@ -163,6 +166,7 @@ class Dataset:
             labels=rows(self.labels),
             values=rows(self.values),
             label_sets=rows(self.label_sets),
+            sample_weights=rows(self.sample_weights),
             ids=None if self.ids is None else [self.ids[i] for i in nodes.tolist()],
             fixed_splits=splits,
         )

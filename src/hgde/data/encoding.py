@@ -126,8 +126,8 @@ def _fit_column(column: Column, forced: bool, missing: str) -> ColumnCode:
         return ColumnCode(column.name, column.kind, dropped="it has no values")
     if absent.any() and missing == "error":
         raise DataError(
-            f"column {column.name!r} has {int(absent.sum())} missing values, the first in row {int(absent.argmax()) + 1}; "
-            "fill them, or set missing to indicator or mean"
+            f"column {column.name!r} has {int(absent.sum())} missing values, the first in row "
+            f"{int(absent.argmax()) + 1}; fill them, or set missing to indicator or mean"
         )
     indicator = bool(absent.any()) and missing == "indicator"
     present = column.values[~absent]
@@ -144,7 +144,7 @@ def _fit_column(column: Column, forced: bool, missing: str) -> ColumnCode:
             f"column {column.name!r} has {len(kept)} different values, more than {_MOST_CATEGORIES} categories; "
             "drop it (drop_columns), or group its values"
         )
-    commonest = [number for number in kept].index(int(counts.argmax()))
+    commonest = kept.index(int(counts.argmax()))
     return ColumnCode(
         column.name, "category", float(commonest), tuple(column.categories[number] for number in kept), indicator
     )

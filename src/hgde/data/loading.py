@@ -65,10 +65,12 @@ def data_root(root: Path | str | None = None) -> Path | None:
     return Path(named).expanduser() if named else None
 
 
-def open_dataset(settings: DataSettings) -> Dataset:
+def open_dataset(settings: DataSettings, *, download: bool = True) -> Dataset:
     """The data that settings name: a registered set, or the user's own graph; features as they are stored."""
     if settings.edges is None:
-        dataset = load(settings.name, settings.root, k=settings.neighbours, **options_of(settings.options))
+        dataset = load(
+            settings.name, settings.root, k=settings.neighbours, download=download, **options_of(settings.options)
+        )
     else:
         dataset = read_graph(
             settings.edges,

@@ -16,7 +16,7 @@ from hgde.data.dataset import Dataset, RawFeatures
 from hgde.data.encoding import ColumnEncoder, check_names
 from hgde.data.errors import DataError, DataWarning
 from hgde.data.io.npz import SPARSE_BELOW
-from hgde.data.settings import PreprocessingSettings
+from hgde.data.settings import PreprocessingSettings as PreprocessingSettings
 from hgde.data.steps.base import STEPS, Inputs, Step
 from hgde.data.steps.leading_rows import LeadingRows
 from hgde.graph.features import Features, SparseFeatures
@@ -150,12 +150,13 @@ class Preprocessor:
             return Inputs(raw, self.match.kept_names, len(self.match.kept), graph=graph)
         if not isinstance(raw, Columns):
             raw = _named(raw, self.match.kept_names)
-        matrix: Features = self.encoder.transform(raw)
+        encoded = self.encoder.transform(raw)
+        matrix: Features = encoded
         coded = self.encoder.coded
         if self.sparse:
             from scipy.sparse import csr_matrix
 
-            matrix = SparseFeatures.from_scipy(csr_matrix(matrix.numpy()), torch.float64)
+            matrix = SparseFeatures.from_scipy(csr_matrix(encoded.numpy()), torch.float64)
         return Inputs(matrix, self.encoder.names, len(self.encoder.used), coded if bool(coded.any()) else None, graph)
 
     def state(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -272,7 +273,7 @@ def _warn_of_offsets(inputs: Inputs) -> None:
     lost = ((spread > 0) & (mean.abs() > _LARGE_OFFSET * spread)).nonzero().flatten()
     if lost.numel():
         warnings.warn(
-            f"column {inputs.names[int(lost[0])]!r} is far from zero for its spread, and float32 will lose what varies; "
+            f"column {inputs.names[int(lost[0])]!r} is far from zero for its spread, and float32 loses what varies; "
             "normalise columns, or subtract its mean",
             DataWarning,
             stacklevel=3,

@@ -81,6 +81,32 @@ class DataSettings(Section):
         None, "What separates cells in text tables (default: by the file's ending).", inert=_only_with_edges
     )
 
+    def for_files(self, edges: str, nodes: str | None = None) -> DataSettings:
+        """These settings for another graph in files of the same form, as a trained model is given one.
+
+        Labels need not be there, and all nodes are kept.
+        """
+        labels = self.label_column if nodes is not None else None
+        if labels is not None and nodes is not None:
+            from hgde.data.io.tables import column_names
+
+            there = column_names(nodes, self.delimiter)
+            labels = ",".join(label for label in labels.split(",") if label.strip() in there) or None
+        return DataSettings(
+            edges=edges,
+            nodes=nodes,
+            protocol=self.protocol,
+            split=self.split,
+            directed=self.directed,
+            id_column=None if nodes is None else self.id_column,
+            label_column=labels,
+            split_column=None,
+            source_column=self.source_column,
+            target_column=self.target_column,
+            weight_column=self.weight_column,
+            delimiter=self.delimiter,
+        )
+
     def check(self) -> None:
         for option in self.options:
             if "=" not in option:

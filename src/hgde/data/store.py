@@ -85,6 +85,7 @@ def _packed(dataset: Dataset) -> tuple[dict[str, Tensor], dict[str, Any]]:
         "labels": dataset.labels,
         "values": dataset.values,
         "label_sets": dataset.label_sets,
+        "sample_weights": dataset.sample_weights,
     }
     tensors.update({name: tensor for name, tensor in optional.items() if tensor is not None})
     features, more = _pack_features(dataset.features)
@@ -152,8 +153,7 @@ def _unpacked(tensors: dict[str, Tensor], header: dict[str, Any]) -> Dataset:
             spec = DATASETS.get(header["spec"])
     splits = {
         protocol: tuple(
-            NodeSplit(*(tensors[f"splits.{protocol}.{number}.{part}"] for part in _PARTS), name=name)
-            for number, name in enumerate(names)
+            _unpack_split(f"splits.{protocol}.{number}", name, tensors) for number, name in enumerate(names)
         )
         for protocol, names in header["splits"].items()
     }
@@ -170,10 +170,16 @@ def _unpacked(tensors: dict[str, Tensor], header: dict[str, Any]) -> Dataset:
         meta=header["meta"],
         values=tensors.get("values"),
         label_sets=tensors.get("label_sets"),
+        sample_weights=tensors.get("sample_weights"),
         target_names=_unpack_texts("target_names", tensors),
         spec=spec,
         scaling=None if scaling is None else RowScaling(int(scaling[0]), bool(scaling[1])),
     )
+
+
+def _unpack_split(key: str, name: str, tensors: dict[str, Tensor]) -> NodeSplit:
+    train, val, test = (tensors[f"{key}.{part}"] for part in _PARTS)
+    return NodeSplit(train, val, test, name)
 
 
 def _unpack_features(tensors: dict[str, Tensor], described: dict[str, Any]) -> RawFeatures:
@@ -181,8 +187,8 @@ def _unpack_features(tensors: dict[str, Tensor], described: dict[str, Any]) -> R
         return tensors["features"]
     if described["form"] == "sparse":
         rows, columns = described["shape"]
-        parts = (tensors[f"features.{part}"] for part in ("indptr", "indices", "values"))
-        return SparseFeatures(*parts, shape=(int(rows), int(columns)))
+        indptr, indices, values = (tensors[f"features.{part}"] for part in ("indptr", "indices", "values"))
+        return SparseFeatures(indptr, indices, values, (int(rows), int(columns)))
     made = []
     for number, column in enumerate(described["columns"]):
         categories = tuple(_unpack_texts(f"features.{number}.categories", tensors) or ())

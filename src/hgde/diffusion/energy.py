@@ -28,7 +28,8 @@ def dirichlet_energy(z: Tensor, graph: Graph, manifold: Manifold) -> Tensor:
     """Hyperbolic Dirichlet energy (paper Def. dirichlet-energy-definition), degree-normalised.
 
     ``1/2 sum_{(i,j) in E} w_ij d(exp_o(log_o(z_i) / sqrt(1 + d_i)), exp_o(log_o(z_j) / sqrt(1 + d_j)))^2``, over
-    undirected edges counted once, ``d_i`` the sum of arriving weights (the one is a loop; a node's own takes its place).
+    undirected edges counted once, ``d_i`` the sum of arriving weights (the one is a loop, unless
+    the node has its own).
 
     Args:
         z: points ``[..., N, d]``; leading axes (such as the times of a trajectory) are kept.

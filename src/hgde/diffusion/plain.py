@@ -77,7 +77,7 @@ def linear_pair_sum(z: Tensor, query: Tensor, key: Tensor, manifold: Manifold) -
 
 
 def linear_slope(query: Tensor, key: Tensor) -> Tensor:
-    """The slope ``b <= 1/4`` of ``1/2 + b s`` that leaves no weight negative: ``b max|q| max|k| <= 1/2``, ``[H, 1]``."""
+    """The slope ``b <= 1/4`` of ``1/2 + b s`` that leaves no weight negative, ``b max|q| max|k| <= 1/2``. ``[H, 1]``"""
     reach = query.norm(dim=-1).amax(0) * key.norm(dim=-1).amax(0)
     return (0.5 / reach.clamp_min(torch.finfo(query.dtype).tiny)).clamp_max(0.25).unsqueeze(-1)
 

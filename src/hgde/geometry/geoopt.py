@@ -108,6 +108,10 @@ class GeooptManifold(Manifold):
         )
 
     def expmap(self, x: Tensor, v: Tensor) -> Tensor:
+        if self._is_sphere:
+            # geoopt's has no gradient at v = 0, where a node without neighbours is.
+            angle = numerics.safe_norm(v)
+            return torch.cos(angle) * x + torch.sinc(angle / torch.pi) * v
         result: Tensor = self.base.expmap(x, v)
         return result
 

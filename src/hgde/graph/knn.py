@@ -8,12 +8,19 @@ from torch import Tensor
 from hgde.graph.features import Features, SparseFeatures
 from hgde.graph.graph import Graph, GraphError
 
+_ROUNDING = 2.0**-52
+_EQUAL = 1e-12
+_PAIR_NUMBERS = 4_000_000
+
 
 def nearest_neighbours(features: Features, k: int, *, block: int = 512) -> Tensor:
     """The ``k`` nearest rows of every row by Euclidean distance, the row itself first: ``[N, k]``.
 
-    ``|x - y|^2 = |x|^2 + |y|^2 - 2<x, y>`` in double precision on centred features; equal distances go to the smaller
-    number, so the answer does not depend on ``block``. Cost: ``N^2 F`` multiplications, ``block * N`` numbers at once.
+    ``|x - y|^2 = |x|^2 + |y|^2 - 2<x, y>`` in double precision on centred features finds the rows that can be among the
+    nearest, given what rounding may have done to it; these are measured by ``sum (x - y)^2``, whose value depends on
+    the two rows alone. Equal distances go to the smaller number, however many there are, so the answer does not depend
+    on ``block``. Cost: ``N^2 F`` multiplications, ``3 block N`` numbers at once; rows that are copies of each other by
+    the thousand cost as much again.
     """
     dense = features.to_dense() if isinstance(features, SparseFeatures) else features
     num_nodes = dense.shape[0]
@@ -21,29 +28,41 @@ def nearest_neighbours(features: Features, k: int, *, block: int = 512) -> Tenso
         raise GraphError(f"k must be between 1 and the number of nodes ({num_nodes}), got {k}")
     points = dense.double()
     # Distances do not change, the cancellation in the formula does.
-    points = points - points.mean(0)
-    square = (points * points).sum(1)
-    found = torch.empty(num_nodes, k, dtype=torch.int64, device=points.device)
+    centred = points - points.mean(0)
+    square = (centred * centred).sum(1)
+    rounding = (_ROUNDING * (points.shape[1] + 8)) * square
+    nearest = torch.empty(num_nodes, k, dtype=torch.int64, device=points.device)
     for start in range(0, num_nodes, block):
         rows = torch.arange(start, min(start + block, num_nodes), device=points.device)
-        distance = square[rows, None] + square[None, :] - 2 * (points[rows] @ points.T)
-        distance[torch.arange(rows.numel(), device=points.device), rows] = -torch.inf
-        found[rows] = _smallest(distance, k)
-    return found
+        distance = square[rows, None] + square[None, :] - 2 * (centred[rows] @ centred.T)
+        slack = rounding[rows, None] + rounding[None, :]
+        largest = torch.topk(distance + slack, k, largest=False).values[:, -1:]
+        possible = distance - slack <= largest
+        possible[torch.arange(rows.numel(), device=points.device), rows] = True
+        nearest[rows] = _closest(points, rows, possible, k)
+    return nearest
 
 
-def _smallest(distance: Tensor, k: int) -> Tensor:
-    """Columns of the ``k`` smallest entries of each row, equal ones (to rounding) in order of their number."""
-    num_columns = distance.shape[1]
-    shortlist = min(num_columns, 2 * k + 8)
-    values, columns = torch.topk(distance, shortlist, largest=False, sorted=True)
-    tolerance = 1e-12 * values[:, -1:].abs().clamp_min(1e-300)
-    # Entries equal to rounding share the rank of the first of their run; the column number then decides.
-    fresh = torch.ones_like(values, dtype=torch.bool)
-    fresh[:, 1:] = values[:, 1:] - values[:, :-1] > tolerance
-    rank = torch.cumsum(fresh, dim=1)
-    order = torch.argsort(rank * num_columns + columns, dim=1)
-    return torch.gather(columns, 1, order)[:, :k]
+def _closest(points: Tensor, rows: Tensor, possible: Tensor, k: int) -> Tensor:
+    """Of the possible columns of each row the ``k`` closest, itself first, equal ones in order of their number."""
+    row, column = possible.nonzero().T
+    exact = torch.cat(
+        [
+            (points[rows[row[part]]] - points[column[part]]).square().sum(1)
+            for part in torch.arange(row.numel(), device=row.device).split(max(1, _PAIR_NUMBERS // max(points.shape[1], 1)))
+        ]
+    )
+    exact[rows[row] == column] = -1
+    order = torch.argsort(exact, stable=True)
+    order = order[torch.argsort(row[order], stable=True)]
+    row, column, exact = row[order], column[order], exact[order]
+    # Entries equal to rounding share the rank of the first of their run; the column's number then decides.
+    fresh = torch.ones_like(row, dtype=torch.bool)
+    fresh[1:] = (row[1:] != row[:-1]) | (exact[1:] - exact[:-1] > _EQUAL * exact[1:].abs())
+    rank = torch.cumsum(fresh, 0)
+    column = column[torch.argsort(rank * points.shape[0] + column)]
+    first = torch.searchsorted(row, torch.arange(rows.numel(), device=row.device))
+    return column[first[:, None] + torch.arange(k, device=row.device)]
 
 
 def knn_graph(features: Features, k: int = 5, *, include_self: bool = True, block: int = 512) -> Graph:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from hgde import randomness
 from hgde.graph import SparseFeatures
 from hgde.kernels.backend import Backend, use_fused
 
@@ -35,6 +36,7 @@ def sparse_matmul(
         raise ValueError(f"weight must be [{features.shape[1]}, width] for these features, got {list(weight.shape)}")
     if not 0 <= dropout <= 1:
         raise ValueError(f"dropout is a probability between 0 and 1, got {dropout}")
+    generator = randomness.generator() if generator is None else generator
     values = features.values
     drops = training and dropout > 0
     if not values.requires_grad and use_fused(backend, values, weight):

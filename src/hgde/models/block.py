@@ -14,7 +14,7 @@ from hgde.geometry import Manifold, PoincareBall
 from hgde.graph import Graph
 from hgde.kernels import FusedBall, diffuse_steps
 from hgde.sections import Chosen
-from hgde.solvers import Flow, HEuler, Method, Solution, odeint
+from hgde.solvers import Flow, HEuler, Method, Solution, configured, odeint
 from hgde.solvers.registry import resolve
 
 logger = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class HPDEBlock(nn.Module):
     ) -> None:
         super().__init__()
         self.flow, self.time, self.step = flow, time, step
-        self.method = resolve(method, {})
+        self.method = resolve(method)
         self.rtol, self.atol, self.gradient = rtol, atol, gradient
         self._is_checked = False
 
@@ -53,7 +53,8 @@ class HPDEBlock(nn.Module):
         cls, flow: GraphFlow, time: float, solver: Chosen, gradient: Literal["backprop", "recompute"] = "backprop"
     ) -> HPDEBlock:
         """A block whose solver is a choice among :data:`hgde.solvers.SOLVERS`."""
-        return cls(flow, time, solver.entry.method, getattr(solver.options, "step", 1.0), gradient=gradient)
+        method, call = configured(solver)
+        return cls(flow, time, method, gradient=gradient, **call)
 
     def forward(self, z0: Tensor, graph: Graph) -> Tensor:
         """Points at time ``T``, ``[N, d]``."""

@@ -47,9 +47,7 @@ class HGDESettings(Section):
     encoder_activation: str = setting("identity", "Activation after each layer of the encoder.", choices=ACTIVATIONS)
     dropout: float = setting(0.5, "Dropout on the input features.", at_least=0, below=1)
     state_dropout: float = setting(0.0, "Dropout on the encoded nodes before they diffuse.", at_least=0, below=1)
-    hidden_dropout: float = setting(
-        0.0, "Dropout on the embedding before the decoder of nodes.", at_least=0, below=1
-    )
+    hidden_dropout: float = setting(0.0, "Dropout on the embedding before the decoder of nodes.", at_least=0, below=1)
 
 
 @MODELS.register("hgde")

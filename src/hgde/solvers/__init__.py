@@ -1,25 +1,28 @@
 """Differential equations on a manifold, each method with the order it claims."""
 
-from hgde.solvers.adams import Adams
+from hgde.solvers.adams import ExplicitAdams, ImplicitAdams
 from hgde.solvers.control import Controller
 from hgde.solvers.dynamics import Flow
-from hgde.solvers.method import Method, Step, Tolerances
-from hgde.solvers.normal import RungeKutta
+from hgde.solvers.method import AdaptiveStep, FixedStep, Method, Step, Tolerances
 from hgde.solvers.odeint import odeint
 from hgde.solvers.paper import HAM, HRK4, HEuler
-from hgde.solvers.registry import METHODS
+from hgde.solvers.registry import SOLVERS, configured
+from hgde.solvers.runge_kutta import RungeKutta
 from hgde.solvers.solution import InputError, Solution, SolverError, Statistics, Status
 from hgde.solvers.tableau import TABLEAUS, Tableau
 
 __all__ = [
     "HAM",
     "HRK4",
-    "METHODS",
+    "SOLVERS",
     "TABLEAUS",
-    "Adams",
+    "AdaptiveStep",
     "Controller",
+    "ExplicitAdams",
+    "FixedStep",
     "Flow",
     "HEuler",
+    "ImplicitAdams",
     "InputError",
     "Method",
     "RungeKutta",
@@ -30,5 +33,6 @@ __all__ = [
     "Step",
     "Tableau",
     "Tolerances",
+    "configured",
     "odeint",
 ]

@@ -1,4 +1,4 @@
-"""Adams methods of true order on a manifold: the history is pulled back to normal coordinates at the current point.
+"""Adams methods of true order on a manifold: the history is taken to normal coordinates at the current point.
 
 A past slope ``X_j`` at ``x_j`` becomes ``(d exp_x(v_j))^{-1} X_j`` with ``v_j = log_x(x_j)``: the value, at ``v_j``, of
 the very field that is being integrated in ``T_x M``. Nothing but the Adams formula's own error is left. Coefficients
@@ -12,15 +12,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from hgde.geometry.contract import Manifold
+from hgde.sections import setting
 from hgde.solvers.dynamics import Dynamics
-from hgde.solvers.method import Method, Step, Tolerances
-from hgde.solvers.normal import RungeKutta, combine, hermite, quartic
+from hgde.solvers.method import Curve, Method, Step, Tolerances
+from hgde.solvers.registry import SOLVERS
+from hgde.solvers.runge_kutta import Ends, RungeKutta, combine, dense
 from hgde.solvers.solution import SolverError, Status
 from hgde.solvers.tableau import RK4, Terms
 
@@ -61,7 +63,7 @@ class Past(NamedTuple):
     slope: Tensor
 
 
-def pull_back(manifold: Manifold, x: Tensor, history: Sequence[Past]) -> list[Tensor]:
+def in_normal_coordinates(manifold: Manifold, x: Tensor, history: Sequence[Past]) -> list[Tensor]:
     """The slopes of the history in normal coordinates at ``x``, all in one batch."""
     if manifold.is_flat or not history:
         return [past.slope for past in history]
@@ -74,8 +76,10 @@ def pull_back(manifold: Manifold, x: Tensor, history: Sequence[Past]) -> list[Te
 def converged(manifold: Manifold, x: Tensor, new: Tensor, old: Tensor, tolerances: Tolerances) -> tuple[bool, float]:
     """Whether the last correction is within tolerance at every point, and the largest ratio to it."""
     with torch.no_grad():
+        change = manifold.norm(x, new - old)
         allowed = tolerances.atol + tolerances.rtol * manifold.norm(x, new)
-        ratio = float((manifold.norm(x, new - old) / allowed).max())
+        # A point that does not move has settled, whatever is allowed.
+        ratio = float(torch.where(change == 0.0, 0.0, change / allowed).max())
     return ratio <= 1.0, ratio
 
 
@@ -86,22 +90,19 @@ def corrector_message(t0: float, h: float, iterations: int, ratio: float) -> str
     )
 
 
+@SOLVERS.register("explicit_adams")
 @dataclass(frozen=True)
-class Adams(Method):
-    """Adams-Bashforth with up to ``max_order - 1`` slopes; with ``implicit_formula``, Adams-Moulton with one more.
+class ExplicitAdams(Method):
+    """Adams-Bashforth with up to ``max_order - 1`` slopes. Order 4.
 
-    Two steps of ``rk4`` begin. The explicit method's next step has three slopes and a local error of order four; it
-    happens once, so the whole has order four, and a longer history lowers the constant, not the order. The implicit
-    method's start has local error of order five, hence order five. It is solved by iteration from the explicit
-    prediction, and raises when that does not reach the tolerance.
+    Two steps of ``rk4`` begin. The next step has three slopes and a local error of order four; it happens once, so the
+    whole has order four, and a longer history lowers the constant, not the order.
 
     ``max_order=12`` is torchdiffeq's default, and gives its answers. Ours is 5, because eleven explicit slopes are
     stable only for steps below 0.003 over the field's Lipschitz constant, and buy no order.
     """
 
-    implicit_formula: bool = False
-    max_order: int = 5
-    max_iterations: int = 50
+    max_order: int = setting(5, "Past slopes used, plus one.", at_least=4, at_most=12)
 
     def __post_init__(self) -> None:
         if not 4 <= self.max_order <= 12:
@@ -109,15 +110,14 @@ class Adams(Method):
 
     @property
     def name(self) -> str:
-        return "implicit_adams" if self.implicit_formula else "explicit_adams"
+        return "explicit_adams"
 
     @property
     def order(self) -> int:
-        return min(5, self.max_order) if self.implicit_formula else min(4, self.max_order - 1)
+        return min(4, self.max_order - 1)
 
-    @property
-    def implicit(self) -> bool:
-        return self.implicit_formula
+    def start(self, dynamics: Dynamics, manifold: Manifold, t0: float, x: Tensor) -> tuple[Past, ...]:
+        return ()
 
     def step(
         self,
@@ -126,61 +126,98 @@ class Adams(Method):
         t0: float,
         h: float,
         x: Tensor,
-        memory: Any,
-        fractions: Sequence[float],
+        memory: tuple[Past, ...],
         tolerances: Tolerances,
     ) -> Step:
         raw = dynamics.slope(t0, x)
-        older: tuple[Past, ...] = memory or ()
-        history = (Past(t0, x, raw), *older)[: self.max_order - 1]
+        history = (Past(t0, x, raw), *memory)[: self.max_order - 1]
         if len(history) < 3:
-            started = RungeKutta(RK4).step(dynamics, manifold, t0, h, x, raw, (), tolerances)
-            inside = self._inside_start(dynamics, manifold, t0, h, x, raw, started, fractions)
-            return Step(started.state, history, inside)
+            return self._begin(dynamics, manifold, t0, h, x, history, tolerances)
         nodes = relative_times([past.time for past in history], t0, h)
-        slopes = [raw, *pull_back(manifold, x, history[1:])]
-        v = combine(slopes, adams_weights(nodes), h)
-        corrections = 0
-        if self.implicit_formula:
-            nodes = (1.0, *nodes)
-            v, ahead, corrections = self._correct(dynamics, manifold, t0, h, x, slopes, nodes, v, tolerances)
-            slopes = [ahead, *slopes]
-        inside = tuple(manifold.expmap(x, combine(slopes, adams_weights(nodes, s), h)) for s in fractions)
-        return Step(manifold.expmap(x, v), history, inside, corrections=corrections)
+        slopes = [raw, *in_normal_coordinates(manifold, x, history[1:])]
+        v, nodes, slopes, corrections = self._solve(dynamics, manifold, t0, h, x, nodes, slopes, tolerances)
 
-    def _inside_start(
+        def curve() -> Curve:
+            return lambda s: manifold.expmap(x, combine(slopes, adams_weights(nodes, s), h))
+
+        return Step(manifold.expmap(x, v), history, curve, corrections=corrections)
+
+    def _begin(
         self,
         dynamics: Dynamics,
         manifold: Manifold,
         t0: float,
         h: float,
         x: Tensor,
-        k0: Tensor,
-        started: Step,
-        fractions: Sequence[float],
-    ) -> tuple[Tensor, ...]:
-        if not fractions:
-            return ()
+        history: tuple[Past, ...],
+        tolerances: Tolerances,
+    ) -> Step:
+        """A step of ``rk4``, with interpolation of this method's order."""
+        k0 = history[0].slope
+        started = RungeKutta(RK4).step(dynamics, manifold, t0, h, x, k0, tolerances)
         x1, v1 = started.state, started.travel
         assert v1 is not None
-        k1 = manifold.dexp_inv(x, v1, dynamics.slope(t0 + h, x1), x1)
-        if self.order <= 4:
-            return tuple(manifold.expmap(x, hermite(h, k0, v1, k1, s)) for s in fractions)
-        curve = quartic(dynamics, manifold, t0, h, x, k0, v1, k1)
-        return tuple(manifold.expmap(x, curve(s)) for s in fractions)
 
-    def _correct(
+        def curve() -> Curve:
+            k1 = manifold.dexp_inv(x, v1, dynamics.slope(t0 + h, x1), x1)
+            return dense(dynamics, manifold, t0, x, Ends(h, k0, v1, k1), self.order)
+
+        return Step(x1, history, curve)
+
+    def _solve(
         self,
         dynamics: Dynamics,
         manifold: Manifold,
         t0: float,
         h: float,
         x: Tensor,
-        slopes: Sequence[Tensor],
         nodes: tuple[float, ...],
-        v: Tensor,
+        slopes: list[Tensor],
         tolerances: Tolerances,
-    ) -> tuple[Tensor, Tensor, int]:
+    ) -> tuple[Tensor, tuple[float, ...], list[Tensor], int]:
+        """The way ``v``, the nodes and slopes it was made of, and the number of corrections."""
+        return combine(slopes, adams_weights(nodes), h), nodes, slopes, 0
+
+
+@SOLVERS.register("implicit_adams")
+@dataclass(frozen=True)
+class ImplicitAdams(ExplicitAdams):
+    """Adams-Moulton with one slope more than :class:`ExplicitAdams`, solved by iteration from its prediction. Order 5.
+
+    Raises when the iteration does not reach ``tolerance``: that of the call, or a few digits above the dtype's rounding.
+    """
+
+    max_iterations: int = setting(50, "Corrections tried before a step fails.", at_least=1, flag="corrector_limit")
+    tolerance: float | None = setting(
+        None, "How far the last correction may move a point.", above=0.0, flag="corrector_tolerance"
+    )
+
+    @property
+    def name(self) -> str:
+        return "implicit_adams"
+
+    @property
+    def order(self) -> int:
+        return min(5, self.max_order)
+
+    @property
+    def implicit(self) -> bool:
+        return True
+
+    def _solve(
+        self,
+        dynamics: Dynamics,
+        manifold: Manifold,
+        t0: float,
+        h: float,
+        x: Tensor,
+        nodes: tuple[float, ...],
+        slopes: list[Tensor],
+        tolerances: Tolerances,
+    ) -> tuple[Tensor, tuple[float, ...], list[Tensor], int]:
+        wanted = tolerances if self.tolerance is None else Tolerances(self.tolerance, self.tolerance)
+        v = combine(slopes, adams_weights(nodes), h)
+        nodes = (1.0, *nodes)
         (_, ahead_weight), *known = adams_weights(nodes)
         base = combine(slopes, tuple((index - 1, weight) for index, weight in known), h)
         ratio = float("inf")
@@ -188,8 +225,8 @@ class Adams(Method):
             y = manifold.expmap(x, v)
             ahead = manifold.dexp_inv(x, v, dynamics.slope(t0 + h, y), y)
             v_next = torch.add(base, ahead, alpha=h * ahead_weight)
-            done, ratio = converged(manifold, x, v_next, v, tolerances)
+            done, ratio = converged(manifold, x, v_next, v, wanted)
             v = v_next
             if done:
-                return v, ahead, iteration
+                return v, nodes, [ahead, *slopes], iteration
         raise SolverError(Status.CORRECTOR, corrector_message(t0, h, self.max_iterations, ratio))

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from torch import Tensor
 
 from hgde.geometry.contract import Manifold
+from hgde.sections import Section, SettingsError, setting
 from hgde.solvers.dynamics import Dynamics
+
+Curve = Callable[[float], Tensor]
 
 
 class Step(NamedTuple):
     """The end of a step. Nothing is kept elsewhere, so a step can be retried, recomputed and tested alone.
 
-    ``state``: ``x1``.  ``memory``: what the next step wants to know.  ``inside``: states at the requested fractions of
-    the step.  ``error``, ``travel``: tangent vectors at the start, the estimated error and the way made; ``None``
-    without an estimate.  ``corrections``: iterations of an implicit method.
+    ``state``: ``x1``.  ``memory``: what the next step wants to know.  ``dense``: makes the curve that gives the state at
+    a fraction in (0, 1) of the step; called only where such a state is wanted, since it may evaluate the field. Left
+    out, states lie on the geodesic to ``x1``.  ``error``, ``travel``: tangent vectors at the start, the estimated error
+    and the way made; ``None`` without an estimate.  ``corrections``: iterations of an implicit method.
     """
 
     state: Tensor
     memory: Any = None
-    inside: tuple[Tensor, ...] = ()
+    dense: Callable[[], Curve] | None = None
     error: Tensor | None = None
     travel: Tensor | None = None
     corrections: int = 0
@@ -31,14 +37,42 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Tolerances:
-    """``error <= atol + rtol * |v|``, lengths in the manifold's metric, ``v`` the step in normal coordinates."""
+    """What a step's error may be, lengths in the manifold's metric; see :func:`hgde.solvers.control.error_ratio`."""
 
     rtol: float
     atol: float
 
 
+@dataclass(frozen=True)
+class FixedStep(Section):
+    """How long the steps of a method without an error estimate are."""
+
+    step: float = setting(1.0, "Length of a step; the last one is cut to end at the last time.", above=0.0)
+
+
+@dataclass(frozen=True)
+class AdaptiveStep(Section):
+    """What a method with an error estimate chooses its steps by."""
+
+    rtol: float = setting(1e-3, "Error allowed per distance travelled.", above=0.0)
+    atol: float = setting(1e-4, "Error always allowed, a length in the metric.", at_least=0.0)
+
+
+class _MethodSettings:
+    """``SomeMethod.Settings``: the method's own fields that were made with ``setting``, and its step or tolerances."""
+
+    def __get__(self, instance: object, owner: type[Method]) -> type[Section]:
+        return _settings_for(owner)
+
+
 class Method(ABC):
-    """One way to step. Subclasses are frozen dataclasses whose fields are the method's options."""
+    """One way to step. Subclasses are frozen dataclasses whose fields are the method's options.
+
+    Fields made with :func:`hgde.sections.setting` can be set from settings files and the command line, in a class
+    ``Settings`` that is read off them; all fields of a method that is registered need a default.
+    """
+
+    Settings: Any = _MethodSettings()
 
     @property
     @abstractmethod
@@ -51,13 +85,20 @@ class Method(ABC):
 
     @property
     def adaptive(self) -> bool:
-        """Whether steps come with an error estimate, so that tolerances can choose their length."""
+        """Whether steps come with an error estimate, so that tolerances can choose their length.
+
+        The estimate is the difference to a method of order one less.
+        """
         return False
 
     @property
     def implicit(self) -> bool:
         """Whether a step solves an equation, to a tolerance."""
         return False
+
+    def start(self, dynamics: Dynamics, manifold: Manifold, t0: float, x: Tensor) -> Any:
+        """The memory that the first step is given. It is the method's own business and nobody else reads it."""
+        return None
 
     @abstractmethod
     def step(
@@ -68,11 +109,30 @@ class Method(ABC):
         h: float,
         x: Tensor,
         memory: Any,
-        fractions: Sequence[float],
         tolerances: Tolerances,
     ) -> Step:
-        """From ``x`` at ``t0`` to ``t0 + h``; ``h`` may be negative. ``fractions`` in (0, 1) ask for states inside."""
+        """From ``x`` at ``t0`` to ``t0 + h``; ``h`` may be negative."""
 
     def order_on(self, manifold: Manifold) -> int:
         """The order on a manifold, bounded by what its maps allow."""
         return self.order if manifold.max_order is None else min(self.order, manifold.max_order)
+
+
+@lru_cache(maxsize=256)
+def _settings_for(kind: type[Method]) -> type[Section]:
+    own = [spec for spec in dataclasses.fields(kind) if "declaration" in spec.metadata]  # type: ignore[arg-type]
+    base = AdaptiveStep if kind().adaptive else FixedStep
+
+    def check(self: Section) -> None:
+        try:
+            kind(**{spec.name: getattr(self, spec.name) for spec in own})
+        except ValueError as error:
+            raise SettingsError(str(error)) from None
+
+    fields = [(spec.name, spec.type, dataclasses.field(default=spec.default, metadata=spec.metadata)) for spec in own]
+    name = f"{kind.__name__}Settings"
+    made: type[Section] = dataclasses.make_dataclass(
+        name, fields, bases=(base,), frozen=True, namespace={"check": check}
+    )
+    made.__module__ = kind.__module__  # where the annotations are looked up
+    return made

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from hgde.geometry import Euclidean, Manifold, PoincareBall
+from hgde.geometry import Euclidean, Lorentz, Manifold, PoincareBall
 from hgde.solvers.method import Method
 from hgde.solvers.odeint import odeint
-from hgde.solvers.registry import METHODS
+from hgde.solvers.registry import resolve
 
 #: Errors below this are rounding (float64, distances of order one) and say nothing about the order.
 ROUNDING = 5e-13
@@ -146,7 +146,7 @@ def measure_order(
     method: str | Method, problem: Spiral, space: str = "", counts: Sequence[int] = (), until: float = 1.0
 ) -> MeasuredOrder:
     """Solve with every number of steps in ``counts`` and fit the order."""
-    chosen = METHODS[method] if isinstance(method, str) else method
+    chosen = resolve(method)
     # A corrector stopped early would add an error of its own.
     rtol, atol = (1e-14, 1e-15) if chosen.implicit else (None, None)
     exact = problem.exact(until)
@@ -176,10 +176,11 @@ def measure_order(
 
 
 def standard_problems() -> dict[str, Spiral]:
-    """The plane and balls of three curvatures in two and sixteen dimensions."""
+    """The plane, balls of three curvatures in two and sixteen dimensions, and a hyperboloid."""
     problems = {"plane": Spiral(Euclidean(), 2)}
     for c in (0.3, 1.0, 4.0):
         # A size in units of the curvature radius: beyond it the steps at hand no longer show the asymptotic order.
         for width in (2, 16):
             problems[f"ball c={c:g} d={width}"] = Spiral(PoincareBall(c), width, size=min(1.0, c**-0.5))
+    problems["lorentz c=1 d=3"] = Spiral(Lorentz(1.0), 4, 3)
     return problems

@@ -14,21 +14,16 @@ import torch
 from torch import Tensor
 
 from hgde.geometry.contract import Manifold
+from hgde.sections import setting
 from hgde.solvers.adams import Past, adams_weights, converged, corrector_message, relative_times
 from hgde.solvers.dynamics import Dynamics
 from hgde.solvers.method import Method, Step, Tolerances
-from hgde.solvers.normal import combine
+from hgde.solvers.registry import SOLVERS
+from hgde.solvers.runge_kutta import combine
 from hgde.solvers.solution import SolverError, Status
 
 
-def along_geodesic(manifold: Manifold, x: Tensor, x1: Tensor, fractions: Sequence[float]) -> tuple[Tensor, ...]:
-    """States inside a step by eq:hyperbolic-linear-interpolation."""
-    if not fractions:
-        return ()
-    v = manifold.logmap(x, x1)
-    return tuple(manifold.expmap(x, s * v) for s in fractions)
-
-
+@SOLVERS.register("heuler")
 @dataclass(frozen=True)
 class HEuler(Method):
     """``h <- exp_h(tau log_h F(h, t))`` (hyperbolic-euler-1, alg:heuler). Order 1.
@@ -52,11 +47,10 @@ class HEuler(Method):
         h: float,
         x: Tensor,
         memory: Any,
-        fractions: Sequence[float],
         tolerances: Tolerances,
     ) -> Step:
         x1 = dynamics.flow(t0, x) if h == 1.0 else manifold.expmap(x, h * dynamics.slope(t0, x))
-        return Step(x1, None, along_geodesic(manifold, x, x1, fractions))
+        return Step(x1)
 
 
 def hrk4_slope(dynamics: Dynamics, manifold: Manifold, t0: float, h: float, x: Tensor) -> Tensor:
@@ -76,12 +70,13 @@ def hrk4_slope(dynamics: Dynamics, manifold: Manifold, t0: float, h: float, x: T
     return (k1 + 3.0 * (k2 + k3) + k4) / 8.0
 
 
+@SOLVERS.register("hrk4")
 @dataclass(frozen=True)
 class HRK4(Method):
     """``h <- exp_h(tau X_HRK4)`` (hyperbolic-rk4-1, alg:hrk4). Order 1.
 
     ``log_h F(stage)`` is the field at the stage *plus* the way to the stage, which is of order ``tau``; hence order one
-    in spite of its four stages. :class:`hgde.solvers.normal.RungeKutta` with the same table has order four.
+    in spite of its four stages. :class:`hgde.solvers.runge_kutta.RungeKutta` with the same table has order four.
     """
 
     @property
@@ -100,11 +95,10 @@ class HRK4(Method):
         h: float,
         x: Tensor,
         memory: Any,
-        fractions: Sequence[float],
         tolerances: Tolerances,
     ) -> Step:
         x1 = manifold.expmap(x, h * hrk4_slope(dynamics, manifold, t0, h, x))
-        return Step(x1, None, along_geodesic(manifold, x, x1, fractions))
+        return Step(x1)
 
 
 class HamMemory(NamedTuple):
@@ -114,6 +108,7 @@ class HamMemory(NamedTuple):
     taken: int
 
 
+@SOLVERS.register("ham")
 @dataclass(frozen=True)
 class HAM(Method):
     """Adams-Bashforth predictor and Adams-Moulton corrector over a queue of transported slopes (alg:ham). Order 2.
@@ -130,11 +125,20 @@ class HAM(Method):
     energy falls from 461 to 18 over sixteen such steps, but rises to 68,000 with four slopes and one correction.
     """
 
-    s_min: int = 1
-    s_max: int = 1
-    iterations: int = 2
-    tolerance: float | None = None
-    max_iterations: int = 50
+    s_min: int = setting(1, "Steps of hrk4 that begin.", at_least=1)
+    s_max: int = setting(1, "Slopes kept in the queue.", at_least=1)
+    iterations: int = setting(
+        2, "Corrections per step.", at_least=1, flag="corrections",
+        inert=lambda own: None if own.tolerance is None else "the corrector is iterated until its tolerance is reached",
+    )  # fmt: skip
+    tolerance: float | None = setting(
+        None, "How far the last correction may move a point; without it their number is fixed.", above=0.0,
+        flag="corrector_tolerance",
+    )  # fmt: skip
+    max_iterations: int = setting(
+        50, "Corrections tried before a step fails.", at_least=1, flag="corrector_limit",
+        inert=lambda own: "the number of corrections is fixed without a tolerance" if own.tolerance is None else None,
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         if not 1 <= self.s_min <= self.s_max:
@@ -154,6 +158,9 @@ class HAM(Method):
     def implicit(self) -> bool:
         return True
 
+    def start(self, dynamics: Dynamics, manifold: Manifold, t0: float, x: Tensor) -> HamMemory:
+        return HamMemory((), 0)
+
     def step(
         self,
         dynamics: Dynamics,
@@ -161,16 +168,15 @@ class HAM(Method):
         t0: float,
         h: float,
         x: Tensor,
-        memory: Any,
-        fractions: Sequence[float],
+        memory: HamMemory,
         tolerances: Tolerances,
     ) -> Step:
-        queue, taken = memory or HamMemory((), 0)
+        queue, taken = memory
         if taken <= self.s_min:
             queue = (Past(t0, x, hrk4_slope(dynamics, manifold, t0, h, x)), *queue)[: self.s_max]
         if taken < self.s_min:
             x1 = manifold.expmap(x, h * queue[0].slope)
-            return Step(x1, HamMemory(queue, taken + 1), along_geodesic(manifold, x, x1, fractions))
+            return Step(x1, HamMemory(queue, taken + 1))
         times = relative_times([past.time for past in queue], t0, h)
         slopes = _transported(manifold, x, queue)
         v = combine(slopes, adams_weights(times), h)
@@ -191,8 +197,7 @@ class HAM(Method):
             raise SolverError(Status.CORRECTOR, corrector_message(t0, h, limit, ratio))
         x1 = manifold.expmap(x, v)
         queue = (Past(t0 + h, y, raw), *queue)[: self.s_max]
-        inside = along_geodesic(manifold, x, x1, fractions)
-        return Step(x1, HamMemory(queue, taken + 1), inside, corrections=iteration)
+        return Step(x1, HamMemory(queue, taken + 1), corrections=iteration)
 
 
 def _transported(manifold: Manifold, x: Tensor, queue: Sequence[Past]) -> list[Tensor]:

@@ -3,51 +3,50 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from typing import Any
 
-from hgde.solvers.adams import Adams
+from hgde.registry import Registry, RegistryError
+from hgde.sections import Chosen
 from hgde.solvers.method import Method
-from hgde.solvers.normal import RungeKutta
-from hgde.solvers.paper import HAM, HRK4, HEuler
 from hgde.solvers.solution import InputError
-from hgde.solvers.tableau import BOSH3, DOPRI5, EULER, HEUN, MIDPOINT, RK4
 
-METHODS: dict[str, Method] = {
-    method.name: method
-    for method in (
-        HEuler(),
-        HRK4(),
-        HAM(),
-        RungeKutta(EULER),
-        RungeKutta(MIDPOINT),
-        RungeKutta(HEUN),
-        RungeKutta(RK4),
-        RungeKutta(BOSH3),
-        RungeKutta(DOPRI5),
-        Adams(implicit_formula=False),
-        Adams(implicit_formula=True),
-    )
-}
+SOLVERS: Registry[type[Method]] = Registry(
+    "solver",
+    "solvers",
+    home=("hgde.solvers",),
+    accepts=lambda value: isinstance(value, type) and issubclass(value, Method),
+)
+"""Subclasses of :class:`Method`, each to be made without arguments or with its own options."""
+
+#: Settings of a method that are arguments of ``odeint`` rather than of the method itself.
+CALL = ("step", "rtol", "atol")
 
 
-def resolve(method: str | Method, options: dict[str, Any]) -> Method:
+def resolve(method: str | Method | type[Method], options: dict[str, Any] | None = None) -> Method:
     """The method itself, with its options replaced by those given."""
-    if isinstance(method, str):
-        found = METHODS.get(method)
-        if found is None:
-            near = difflib.get_close_matches(method, METHODS, n=1, cutoff=0.0)
-            raise InputError(f"unknown method {method!r}; did you mean {near[0]!r}? Known: {', '.join(METHODS)}")
-        method = found
-    if not isinstance(method, Method):
-        raise InputError(f"expected a method or its name, got {type(method).__name__}")
+    if isinstance(method, Method):
+        made = method
+    else:
+        try:
+            made = SOLVERS.get(method)()
+        except RegistryError as error:
+            raise InputError(str(error)) from None
     if not options:
-        return method
-    fields = dataclasses.fields(method)  # type: ignore[arg-type]  # every method is a dataclass
-    known = [f.name for f in fields if f.name not in ("implicit_formula", "tableau")]
+        return made
+    known = [spec.name for spec in dataclasses.fields(made) if "declaration" in spec.metadata]  # type: ignore[arg-type]
     unknown = sorted(set(options) - set(known))
     if unknown:
         raise InputError(
-            f"{method.name} has no option {unknown[0]!r}; it takes {', '.join(known) if known else 'no options'}"
+            f"{made.name} has no option {unknown[0]!r}; it takes {', '.join(known) if known else 'no options'}"
         )
-    return dataclasses.replace(method, **options)  # type: ignore[type-var]  # as above
+    return dataclasses.replace(made, **options)  # type: ignore[type-var]  # every method is a dataclass
+
+
+def configured(chosen: Chosen) -> tuple[Method, dict[str, Any]]:
+    """A choice from :data:`SOLVERS` as a method and the arguments ``odeint`` is to be called with.
+
+    ``method, call = configured(settings.solver); odeint(field, x0, t, manifold=manifold, method=method, **call)``
+    """
+    values = {spec.name: getattr(chosen.options, spec.name) for spec in dataclasses.fields(chosen.options)}
+    call = {name: values.pop(name) for name in CALL if name in values}
+    return resolve(chosen.entry, values), call

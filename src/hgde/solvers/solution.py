@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from hgde.geometry.numerics import ProjectionCounter
 
+State = Tensor | tuple[Tensor, ...]
+"""Points of a manifold, or of several."""
+
 
 class Status(Enum):
     """Why a solve ended."""
 
     FINISHED = "reached the last requested time"
+    EVENT = "an event stopped it"
     CORRECTOR = "the corrector did not converge"
     UNDERFLOW = "the step size underflowed"
     MAX_STEPS = "ran out of steps"
@@ -50,23 +55,35 @@ class Statistics:
 class Solution:
     """States at the requested times, what they cost, and why the solve ended.
 
-    ``times``: the requested times.  ``trajectory``: one state per time.  ``order``: the order this method has on this
-    manifold.
+    ``times``: the requested times that were reached. A solve that ended early, by an event or a failure, has the time it
+    ended at as its last, with the state there.  ``trajectory``: one state per time, a tensor or, where ``x0`` was one, a
+    tuple of tensors.  ``order``: the order this method has on this manifold.  ``event``: which of the events stopped
+    it.  ``message``: what to do about a failure.
     """
 
     times: tuple[float, ...]
-    trajectory: tuple[Tensor, ...]
+    trajectory: tuple[State, ...]
     statistics: Statistics
     status: Status
     order: int
+    event: int | None = None
+    message: str = ""
 
     @property
-    def states(self) -> Tensor:
-        """All states, ``[len(t), *x0.shape]``."""
-        return torch.stack(self.trajectory)
+    def succeeded(self) -> bool:
+        """Whether the solve ended as it should, at the last time or by an event."""
+        return self.status in (Status.FINISHED, Status.EVENT)
 
     @property
-    def final(self) -> Tensor:
+    def states(self) -> Any:
+        """All states, ``[len(times), *x0.shape]``; a tuple of such where ``x0`` is a tuple."""
+        first = self.trajectory[0]
+        if isinstance(first, Tensor):
+            return torch.stack([state for state in self.trajectory if isinstance(state, Tensor)])
+        return tuple(torch.stack([state[i] for state in self.trajectory]) for i in range(len(first)))
+
+    @property
+    def final(self) -> Any:
         """The state at the last time, not copied."""
         return self.trajectory[-1]
 

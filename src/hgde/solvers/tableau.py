@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 Row = tuple[float, ...]
@@ -25,11 +25,11 @@ class Tableau:
 
     name: str
     order: int
-    nodes: Row
-    matrix: tuple[Row, ...]
-    weights: Row
-    embedded: Row | None = None
-    bump: Row | None = None
+    nodes: Row = field(repr=False)
+    matrix: tuple[Row, ...] = field(repr=False)
+    weights: Row = field(repr=False)
+    embedded: Row | None = field(default=None, repr=False)
+    bump: Row | None = field(default=None, repr=False)
 
     @cached_property
     def stages(self) -> tuple[tuple[float, Terms], ...]:
@@ -103,24 +103,24 @@ def _order_residuals(tableau: Tableau, weights: Row, order: int) -> dict[str, fl
 
 def check(tableau: Tableau) -> list[str]:
     """What contradicts the table's claims: row sums, order conditions of both weight sets, interpolation."""
-    found = []
+    words = []
     if len(tableau.matrix) != len(tableau.nodes) or len(tableau.weights) != len(tableau.nodes):
         return [f"{tableau.name}: expected {len(tableau.nodes)} rows and weights"]
     for i, (row, node) in enumerate(zip(tableau.matrix, tableau.nodes, strict=True)):
         if len(row) != i:
-            found.append(f"{tableau.name}: row {i} has {len(row)} entries, an explicit method has {i}")
+            words.append(f"{tableau.name}: row {i} has {len(row)} entries, an explicit method has {i}")
         if abs(sum(row) - node) > 1e-14:
-            found.append(f"{tableau.name}: row {i} sums to {sum(row)}, its node is {node}")
+            words.append(f"{tableau.name}: row {i} sums to {sum(row)}, its node is {node}")
     for name, residual in _order_residuals(tableau, tableau.weights, tableau.order).items():
         if abs(residual) > 1e-14:
-            found.append(f"{tableau.name}: order condition {name} is off by {residual:.1e}")
+            words.append(f"{tableau.name}: order condition {name} is off by {residual:.1e}")
     if tableau.embedded is not None:
         for name, residual in _order_residuals(tableau, tableau.embedded, tableau.order - 1).items():
             if abs(residual) > 1e-14:
-                found.append(f"{tableau.name}: embedded order condition {name} is off by {residual:.1e}")
+                words.append(f"{tableau.name}: embedded order condition {name} is off by {residual:.1e}")
     if tableau.bump is not None and abs(sum(tableau.bump)) > 1e-13:
-        found.append(f"{tableau.name}: the interpolation weights sum to {sum(tableau.bump)}, not 0")
-    return found
+        words.append(f"{tableau.name}: the interpolation weights sum to {sum(tableau.bump)}, not 0")
+    return words
 
 
 EULER = Tableau("euler", 1, (0.0,), ((),), (1.0,))

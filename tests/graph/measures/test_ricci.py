@@ -42,7 +42,7 @@ def by_transport(source: nx.Graph, alpha: float) -> dict[tuple[int, int], float]
     ],
 )
 def test_closed_forms(source, limit, alpha):
-    curvature = ollivier_ricci(graph_of(source), alpha, cache=False)
+    curvature = ollivier_ricci(graph_of(source), alpha)
     torch.testing.assert_close(curvature, torch.full_like(curvature, (1 - alpha) * limit), rtol=0, atol=1e-12)
 
 
@@ -51,7 +51,7 @@ def test_trees():
     graph = graph_of(tree)
     d = graph.degree.double()
     expected = 0.5 * (2 / d[graph.rows] + 2 / d[graph.indices] - 2)
-    torch.testing.assert_close(ollivier_ricci(graph, cache=False), expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(ollivier_ricci(graph), expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 0.5, 0.9])
@@ -65,7 +65,7 @@ def test_equals_an_exact_solver(seed, alpha):
     )
     for source in sources:
         graph, expected = graph_of(source), by_transport(source, alpha)
-        found = ollivier_ricci(graph, alpha, cache=False)
+        found = ollivier_ricci(graph, alpha)
         reference = [expected[i, j] for i, j in zip(graph.rows.tolist(), graph.indices.tolist(), strict=True)]
         np.testing.assert_allclose(found.numpy(), reference, rtol=0, atol=1e-12)
 
@@ -77,7 +77,7 @@ def test_hub_with_more_neighbours_than_a_word_has_bits():
     graph = graph_of(source)
     hubs = ((graph.rows == 0) & (graph.indices == 1)).nonzero().item()
     part = source.subgraph({0, 1, *source[0], *source[1], *(m for n in (0, 1) for k in source[n] for m in source[k])})
-    assert ollivier_ricci(graph, cache=False)[hubs] == pytest.approx(by_transport_of_one(part), abs=1e-12)
+    assert ollivier_ricci(graph)[hubs] == pytest.approx(by_transport_of_one(part), abs=1e-12)
 
 
 def by_transport_of_one(source: nx.Graph) -> float:
@@ -92,7 +92,7 @@ def by_transport_of_one(source: nx.Graph) -> float:
 
 def test_threads_direction_repeats_and_loops_do_not_matter():
     source = nx.karate_club_graph()
-    simple = ollivier_ricci(graph_of(source), cache=False)
+    simple = ollivier_ricci(graph_of(source))
     pairs = torch.tensor(list(source.edges)).T
     untidy = Graph.from_edges(
         torch.cat([pairs, pairs.flip(0), pairs, torch.tensor([[3], [3]])], 1),
@@ -101,7 +101,7 @@ def test_threads_direction_repeats_and_loops_do_not_matter():
         self_loops=True,
         merge_duplicates=False,
     )
-    found = ollivier_ricci(untidy, cache=False)
+    found = ollivier_ricci(untidy)
     loop = untidy.rows == untidy.indices
     assert found[loop].tolist() == [0.0]
     plain = graph_of(source)
@@ -111,23 +111,54 @@ def test_threads_direction_repeats_and_loops_do_not_matter():
 
 
 def test_small_graphs_and_all_mass_at_rest():
-    assert ollivier_ricci(Graph.from_edges([], 0), cache=False).shape == (0,)
-    assert ollivier_ricci(Graph.from_edges([], 3), cache=False).shape == (0,)
-    assert ollivier_ricci(Graph.from_edges([(0, 1)]), cache=False).tolist() == [1.0, 1.0]
-    assert ollivier_ricci(graph_of(nx.cycle_graph(4)), 1.0, cache=False).tolist() == [0.0] * 8
+    assert ollivier_ricci(Graph.from_edges([], 0)).shape == (0,)
+    assert ollivier_ricci(Graph.from_edges([], 3)).shape == (0,)
+    assert ollivier_ricci(Graph.from_edges([(0, 1)])).tolist() == [1.0, 1.0]
+    assert ollivier_ricci(graph_of(nx.cycle_graph(4)), 1.0).tolist() == [0.0] * 8
     with pytest.raises(ValueError, match="alpha is the share"):
         ollivier_ricci(Graph.from_edges([(0, 1)]), 1.5)
 
 
-def test_results_are_kept_and_a_damaged_file_is_replaced(tmp_path, monkeypatch):
+def test_results_are_kept_when_asked_and_a_damaged_file_is_set_aside(tmp_path, monkeypatch, caplog):
     graph = graph_of(nx.karate_club_graph())
-    first = ollivier_ricci(graph, cache_dir=tmp_path)
+    first = ollivier_ricci(graph, cache_dir=tmp_path, cache=True)
     (stored,) = (tmp_path / "ricci").iterdir()
     assert graph.hash[:32] in stored.name
     with monkeypatch.context() as patched:
         patched.setattr("hgde.graph.measures.ricci._curvatures", None)
-        assert torch.equal(ollivier_ricci(graph, cache_dir=tmp_path), first)
-    stored.write_bytes(b"half a file")
-    assert torch.equal(ollivier_ricci(graph, cache_dir=tmp_path), first)
-    ollivier_ricci(graph, 0.25, cache_dir=tmp_path)
-    assert len(list((tmp_path / "ricci").iterdir())) == 2
+        assert torch.equal(ollivier_ricci(graph, cache_dir=tmp_path, cache=True), first)
+        weighted = Graph.from_edges(graph.edge_index, 34, torch.rand(graph.num_edges) + 1)
+        assert torch.equal(ollivier_ricci(weighted, cache_dir=tmp_path, cache=True), first), "weights play no part"
+    whole = stored.read_bytes()
+    for damage in (b"half a file", whole[:-40], b""):
+        stored.write_bytes(damage)
+        caplog.clear()
+        assert torch.equal(ollivier_ricci(graph, cache_dir=tmp_path, cache=True), first)
+        assert "set aside" in caplog.text
+        assert stored.with_name(f"{stored.name}.damaged").read_bytes() == damage
+        assert stored.read_bytes() == whole
+    ollivier_ricci(graph, 0.25, cache_dir=tmp_path, cache=True)
+    assert len(list((tmp_path / "ricci").glob("*.npz"))) == 2
+
+
+def test_a_stored_result_of_the_wrong_size_or_type_is_not_believed(tmp_path):
+    graph = graph_of(nx.karate_club_graph())
+    first = ollivier_ricci(graph, cache_dir=tmp_path, cache=True)
+    (stored,) = (tmp_path / "ricci").iterdir()
+    for wrong in (np.zeros(3), np.full(graph.num_edges, np.nan), np.zeros(graph.num_edges, dtype=np.float32)):
+        np.savez(stored, curvature=wrong)
+        assert torch.equal(ollivier_ricci(graph, cache_dir=tmp_path, cache=True), first)
+
+
+def test_graphs_that_nobody_asked_to_keep_leave_nothing_behind(tmp_path, monkeypatch):
+    monkeypatch.setenv("HGDE_CACHE", str(tmp_path))
+    graph = graph_of(nx.karate_club_graph())
+    for hidden in range(3):
+        ollivier_ricci(graph.keep_edges(torch.arange(graph.num_edges) != hidden))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(tmp_path):
+    (tmp_path / "ricci").write_text("a file where the folder should be")
+    graph = Graph.from_edges([(0, 1)])
+    assert ollivier_ricci(graph, cache_dir=tmp_path, cache=True).tolist() == [1.0, 1.0]

@@ -51,9 +51,9 @@ def read_graph(
     """Read a graph of one's own.
 
     Args:
-        edges: a CSV, TSV or Parquet file with columns ``source,target`` and optionally ``weight`` (others are not used);
-            an NPZ file in the neutral form or a GraphML file, which hold nodes as well; or a networkx graph, a scipy
-            matrix, a PyG ``Data``, a pandas DataFrame, or node numbers of shape ``[2, E]``. Text may be packed
+        edges: a CSV, TSV or Parquet file with columns ``source,target`` and optionally ``weight`` (others are not
+            used); an NPZ file in the neutral form or a GraphML file, which hold nodes as well; or a networkx graph, a
+            scipy matrix, a PyG ``Data``, a pandas DataFrame, or node numbers of shape ``[2, E]``. Text may be packed
             (``.gz``, ``.zst``).
         nodes: a CSV, TSV or Parquet file (or DataFrame) with columns ``id``, optionally ``label`` (empty: unlabelled)
             and ``split`` (train, val, test or empty), and features: every other column. Without it, nodes are those the
@@ -70,8 +70,8 @@ def read_graph(
         name: name of the data set; default: the file's.
 
     Node names are kept as strings in ``ids``, in the order of ``nodes``. Self-loops are dropped and repeated edges
-    merged, their weights as :meth:`hgde.graph.Graph.from_edges` says. What the labels are, classes or values, is left to
-    the task: both forms are there if the cells allow both. Nothing depends on the name of a file.
+    merged, their weights as :meth:`hgde.graph.Graph.from_edges` says. What the labels are, classes or values, is left
+    to the task: both forms are there if the cells allow both. Nothing depends on the name of a file.
 
     Raises:
         DataError: naming the file, the line and the column, for anything that cannot be used.

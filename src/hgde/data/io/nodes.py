@@ -10,6 +10,7 @@ from torch import Tensor
 
 from hgde.data.columns import MISSING_NUMBERS, Array, Column, Columns
 from hgde.data.dataset import Dataset, identity_features
+from hgde.data.errors import DataError
 from hgde.data.io.tables import Table, as_texts
 from hgde.data.splits.nodes import NodeSplit
 from hgde.graph.graph import Graph
@@ -58,7 +59,11 @@ def feature_columns(table: Table, names: list[str]) -> tuple[Any, dict[str, Any]
     def where(column: str) -> Any:
         return lambda row: table.place(row, column)
 
-    return Columns([Column.from_cells(name, table.columns[name], where(name)) for name in names]), {}
+    columns = [Column.from_cells(name, table.columns[name], where(name)) for name in names]
+    for column in columns:
+        if column.kind == "number" and column.problem is not None:
+            raise DataError(column.problem)  # text among numbers may still be meant as a category; infinity may not
+    return Columns(columns), {}
 
 
 def _label_columns(table: Table, chosen: tuple[str, ...]) -> list[str]:
@@ -74,12 +79,13 @@ def _targets(table: Table, columns: list[str]) -> dict[str, Any]:
         return {}
     texts = [as_texts(table.columns[column]) for column in columns]
     values = [_values(column) for column in texts]
-    numbers = torch.from_numpy(np.stack(values, axis=1)) if all(v is not None for v in values) else None
+    parsed = [column for column in values if column is not None]
+    numbers = torch.from_numpy(np.stack(parsed, axis=1)) if len(parsed) == len(values) else None
     if len(columns) == 1:
         return {**_classes(columns[0], texts[0], numbers), "values": numbers, "target_names": columns}
-    sets = [_yes_or_no(column) for column in texts]
-    if all(column is not None for column in sets):
-        label_sets = torch.from_numpy(np.stack([column for column in sets if column is not None], axis=1))
+    sets = [column for cells in texts if (column := _yes_or_no(cells)) is not None]
+    if len(sets) == len(columns):
+        label_sets = torch.from_numpy(np.stack(sets, axis=1))
         return {"label_sets": label_sets, "values": numbers, "target_names": columns}
     if numbers is None:
         wrong = next(place for place, column in enumerate(values) if column is None)

@@ -1,9 +1,10 @@
 """The neutral NPZ form: one file, plain arrays, nothing pickled.
 
-``edge_index`` int [2, E], optionally ``edge_weight`` [E]; features as ``feat_data, feat_indices, feat_indptr, feat_shape`` (CSR) or ``x`` [N, F];
-labels ``y`` int [N], negative where unknown (values: float [N] or [N, T], NaN where unknown; several labels per node: int
-[N, L] of 0 and 1, negative where unknown); splits as ``train_idx, val_idx, test_idx`` (one) or
-``train_mask, val_mask, test_mask`` [S, N] (several); optionally ``ids``, ``class_names``, ``feature_names``.
+``edge_index`` int [2, E], optionally ``edge_weight`` [E]; features as ``feat_data, feat_indices, feat_indptr,
+feat_shape`` (CSR) or ``x`` [N, F]; labels ``y`` int [N], negative where unknown (values: float [N] or [N, T], NaN where
+unknown; several labels per node: int [N, L] of 0 and 1, negative where unknown); splits as ``train_idx, val_idx,
+test_idx`` (one) or ``train_mask, val_mask, test_mask`` [S, N] (several); optionally ``ids``, ``class_names``,
+``feature_names``.
 """
 
 from __future__ import annotations

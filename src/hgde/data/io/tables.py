@@ -83,15 +83,8 @@ def read_table(path: Path, *, headerless: tuple[str, ...] | None = None, delimit
     suffix = table_suffix(path)
     if suffix in _PARQUET:
         return _read_parquet(path)
-    if suffix not in _SEPARATORS and delimiter is None:
-        raise DataError.at(
-            path, f"cannot tell the format from {suffix or 'no ending'!r}; use {', '.join(TABLE_SUFFIXES)}, or say "
-            "what separates its cells (delimiter)"
-        )  # fmt: skip
+    separator = _separator(path, delimiter)
     raw = read_bytes(path).removeprefix(b"\xef\xbb\xbf")
-    separator = _SEPARATORS[suffix] if delimiter is None else _NAMED_SEPARATORS.get(delimiter, delimiter)
-    if len(separator) != 1 or not separator.isascii() or separator in '"\r\n':
-        raise DataError(f"cells are separated by one character, or by tab or space, got delimiter {delimiter!r}")
     _check_text(raw, path, separator)
     header = _header(raw, path, separator)
     first_row = 1
@@ -104,6 +97,31 @@ def read_table(path: Path, *, headerless: tuple[str, ...] | None = None, delimit
     if b'"' in raw:
         return _read_quoted(raw, path, separator, header, first_row)
     return _read_plain(raw, path, separator, header, first_row)
+
+
+def _separator(path: Path, delimiter: str | None) -> str:
+    suffix = table_suffix(path)
+    if delimiter is None:
+        if suffix not in _SEPARATORS:
+            raise DataError.at(
+                path,
+                f"cannot tell the format from {suffix or 'no ending'!r}; use {', '.join(TABLE_SUFFIXES)}, or say what "
+                "separates its cells (delimiter)",
+            )
+        return _SEPARATORS[suffix]
+    separator = _NAMED_SEPARATORS.get(delimiter, delimiter)
+    if len(separator) != 1 or not separator.isascii() or separator in '"\r\n':
+        raise DataError(f"cells are separated by one character, or by tab or space, got delimiter {delimiter!r}")
+    return separator
+
+
+def column_names(path: Path | str, delimiter: str | None = None) -> list[str]:
+    """The names in the header of a table."""
+    where = Path(path).expanduser()
+    if table_suffix(where) in _PARQUET:
+        return list(read_table(where).columns)
+    raw = read_bytes(where).removeprefix(b"\xef\xbb\xbf")
+    return _header(raw, where, _separator(where, delimiter))
 
 
 def table_suffix(path: Path) -> str:

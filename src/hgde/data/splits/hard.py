@@ -34,7 +34,7 @@ def hard_negatives(
 ) -> Tensor:
     """For each of ``positives`` ``[2, M]`` the ``k`` hardest pairs that are no links, ``[2, M, k]`` with ``u < v``.
 
-    Of each link ``(a, b)``, ``ceil(k / 2)`` pairs keep ``a`` and the others keep ``b``. The partners of a node are those
+    Of each link ``(a, b)``, ``ceil(k / 2)`` pairs keep ``a`` and the others ``b``. The partners of a node are those
     that come first in any of three rankings: resource allocation over common neighbours,
     ``sum_{c in N(a) and N(x)} 1 / d_c``; distance in hops, up to 4; cosine of the features. Ties, and places that no
     ranking fills, are drawn at random.

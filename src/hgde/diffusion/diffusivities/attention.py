@@ -56,7 +56,9 @@ class Attention(Diffusivity):
         slope = self.negative_slope
         score = functional.leaky_relu(target.index_select(0, graph.rows) + source.index_select(0, graph.indices), slope)
         loop = functional.leaky_relu(target + source, slope)
-        looped = (missing_loops(graph) if self.self_loops else torch.zeros_like(graph.degree, dtype=torch.bool))[:, None]
+        looped = (missing_loops(graph) if self.self_loops else torch.zeros_like(graph.degree, dtype=torch.bool))[
+            :, None
+        ]
         rows = graph.rows[:, None].expand_as(score)
         top = torch.where(looped, loop.detach(), -torch.inf).scatter_reduce(0, rows, score.detach(), "amax")
         share = edge_weights(graph, score.dtype)[:, None] * (score - top[graph.rows]).exp()

@@ -37,8 +37,8 @@ class Kinds(NamedTuple):
 class Ricci(Diffusivity):
     """Channel-wise softmax over neighbours of an MLP of the Ollivier-Ricci curvature.
 
-    ``a_ij = w_ij exp(m(K_ij)) / sum_k w_ik exp(m(K_ik))``, the MLP ``m: 1 -> d -> LeakyReLU -> d`` applied to the distinct
-    values of the curvature only. Nothing of size edges x width is formed unless the edges' weights are all distinct.
+    ``a_ij = w_ij exp(m(K_ij)) / sum_k w_ik exp(m(K_ik))``, the MLP ``m: 1 -> d -> LeakyReLU -> d`` applied to the
+    distinct values of the curvature only. Nothing of size edges x width is formed unless all edges differ in weight.
     """
 
     @dataclass(frozen=True)
@@ -59,12 +59,11 @@ class Ricci(Diffusivity):
         chosen = options or self.Settings()
         self.alpha, self.self_loops = chosen.alpha, chosen.self_loops
         self.mlp = nn.Sequential(nn.Linear(1, width), nn.LeakyReLU(0.2), nn.Linear(width, width))
+        self._prepared: tuple[Graph, Tensor] | None = None
         self._known = Remembered(self._kinds)
 
     def _kinds(self, graph: Graph, dtype: torch.dtype) -> Kinds:
-        from hgde.graph.ricci import ollivier_ricci
-
-        values, kind = torch.unique(ollivier_ricci(graph, alpha=self.alpha), return_inverse=True)
+        values, kind = torch.unique(self._curvature(graph), return_inverse=True)
         curvature = weight = None
         if graph.weights is not None:
             weights, place = torch.unique(graph.weights, return_inverse=True)
@@ -83,7 +82,18 @@ class Ricci(Diffusivity):
         looped = missing_loops(graph).unsqueeze(1) if self.self_loops else None
         return Kinds(values.to(dtype).unsqueeze(1), curvature, weight, kind, occurrences, looped)
 
+    def _curvature(self, graph: Graph) -> Tensor:
+        from hgde.graph.measures.ricci import ollivier_ricci
+
+        if self._prepared is not None and self._prepared[0] is graph:
+            return self._prepared[1]
+        return ollivier_ricci(graph, alpha=self.alpha, cache=False)
+
     def prepare(self, graph: Graph) -> None:
+        """Work out the curvatures, or read them from the disk: this graph will be met again, others may not be."""
+        from hgde.graph.measures.ricci import ollivier_ricci
+
+        self._prepared = (graph, ollivier_ricci(graph, alpha=self.alpha, cache=True))
         self._known(graph, torch.get_default_dtype())
 
     def forward(self, z: Tensor, graph: Graph, manifold: Manifold) -> Operator:
@@ -100,7 +110,7 @@ class Ricci(Diffusivity):
         total = (
             torch.sparse.mm(known.occurrences, table)
             if len(table)
-            else z.new_zeros(graph.num_nodes, self.mlp[2].out_features)
+            else logits.new_zeros(graph.num_nodes, logits.shape[1])
         )
         if known.looped is not None and loop is not None:
             total = total + torch.where(known.looped, loop, torch.zeros_like(loop))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +15,7 @@ from torch import Tensor
 
 from hgde.graph.graph import Graph
 
+_LOG = logging.getLogger(__name__)
 _VERSION = 1
 _PROGRESS_ABOVE = 20_000_000
 
@@ -30,26 +33,26 @@ def ollivier_ricci(
     alpha: float = 0.5,
     cache_dir: str | Path | None = None,
     progress: bool = True,
-    cache: bool = True,
+    cache: bool = False,
 ) -> Tensor:
     """``K(u, v) = 1 - W1(m_u, m_v)`` for every edge of the graph, ``[E]`` in its order, float64.
 
     ``m_u`` keeps mass ``alpha`` at ``u`` and spreads the rest evenly over its neighbours; distances are shortest paths
-    (paper, Ollivier–Ricci curvature). The graph is taken as undirected and simple: direction and repetition of an edge
-    do not matter, loops get 0. Exact: only the two neighbourhoods of an edge are looked at, the mass they share is
-    cancelled, and the rest, at distances 1 to 3, is a small transport problem solved to the end.
+    (paper, Ollivier–Ricci curvature). The graph is taken as undirected, simple and without weights: direction and
+    repetition of an edge do not matter, loops get 0. Exact: only the two neighbourhoods of an edge are looked at, the
+    mass they share is cancelled, and the rest, at distances 1 to 3, is a small transport problem solved to the end.
 
     Args:
         alpha: mass that stays at a node, ``0 <= alpha <= 1``.
         cache_dir: folder of stored results, named by the graph's hash and ``alpha``; see :func:`cache_folder`.
         progress: show a progress bar when the work takes more than a few seconds.
-        cache: read and write stored results.
+        cache: read and write stored results. For a graph that will be met again; one that lives for an epoch, such as
+            a graph with some edges hidden, would only fill the disk.
     """
     if not 0 <= alpha <= 1:
         raise ValueError(f"alpha is the share of mass that stays at a node, between 0 and 1, got {alpha}")
-    folder = cache_folder() if cache_dir is None else Path(cache_dir)
-    path = folder / "ricci" / f"{graph.hash[:32]}-alpha{alpha!r}-v{_VERSION}.npz"
-    if cache:
+    path = _path(graph, alpha, cache_folder() if cache_dir is None else Path(cache_dir)) if cache else None
+    if path is not None:
         stored = _load(path, graph.num_edges)
         if stored is not None:
             return stored.to(graph.device)
@@ -60,9 +63,13 @@ def ollivier_ricci(
     result = torch.zeros(graph.num_edges, dtype=torch.float64)
     proper = low != high
     result[proper] = values[torch.searchsorted(pairs[0] * width + pairs[1], (low * width + high)[proper])]
-    if cache:
+    if path is not None:
         _store(path, result)
     return result.to(graph.device)
+
+
+def _path(graph: Graph, alpha: float, folder: Path) -> Path:
+    return folder / "ricci" / f"{graph.unweighted().hash[:32]}-alpha{alpha!r}-v{_VERSION}.npz"
 
 
 def _curvatures(pairs: Tensor, num_nodes: int, alpha: float, progress: bool) -> Tensor:
@@ -117,12 +124,21 @@ class _Bar:
 
 
 def _load(path: Path, expected: int) -> Tensor | None:
+    """A stored result; a file that is none is set aside, so that it can be looked at and is not met again."""
     try:
-        with np.load(path) as stored:
+        with np.load(path, allow_pickle=False) as stored:
             values = stored["curvature"]
-    except (OSError, ValueError, KeyError, EOFError):
+        if values.shape == (expected,) and values.dtype == np.float64 and bool(np.isfinite(values).all()):
+            return torch.from_numpy(values)
+        problem = f"{values.dtype} of shape {list(values.shape)}"
+    except FileNotFoundError:
         return None
-    return torch.from_numpy(values) if values.shape == (expected,) else None
+    except Exception as error:  # damaged archives raise whatever zlib, zipfile and numpy happen to meet first
+        problem = str(error) or type(error).__name__
+    with contextlib.suppress(OSError):
+        os.replace(path, path.with_name(f"{path.name}.damaged"))
+    _LOG.warning("%s holds no curvatures (%s); it was set aside, and they are worked out anew", path, problem)
+    return None
 
 
 def _store(path: Path, values: Tensor) -> None:
@@ -135,6 +151,8 @@ def _store(path: Path, values: Tensor) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             np.savez_compressed(file, curvature=values.numpy())
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(name, path)
     except OSError:
         Path(name).unlink(missing_ok=True)

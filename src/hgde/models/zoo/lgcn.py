@@ -12,14 +12,13 @@ from torch import Tensor, nn
 from hgde.geometry import Lorentz, Manifold
 from hgde.graph import Features, Graph, SparseFeatures
 from hgde.models.base import MODELS, Model, Shape
-from hgde.models.zoo._common import ACTIVATIONS, Dense, Presets, adjacency, edge_softmax, edge_sum, product
+from hgde.models.zoo._common import ACTIVATIONS, Dense, Presets, adjacency, edge_softmax, edge_sum
 from hgde.models.zoo._lorentz import centroid, exp0, inner, log0, pairwise_inner
-from hgde.randomness import dropout
 from hgde.sections import Section, setting
 
 
 class LGCNLayer(nn.Module):
-    """Lorentzian matrix product, attention, centroid, activation; tangent vectors at the origin ``[N, in] -> [N, out]``.
+    """Lorentzian product, attention, centroid, activation; tangent vectors at the origin ``[N, in] -> [N, out]``.
 
     ``h = exp_o(u W)``, ``a_ij = softmax_j(-d_L^2(M h_i, M h_j))`` with ``d_L^2(x, y) = -2/c - 2<x, y>_L``, then the
     Lorentzian centroid ``sum_j a_ij h_j`` brought to the hyperboloid, then ``act(log_o(.))``.
@@ -32,7 +31,7 @@ class LGCNLayer(nn.Module):
         self.attention = Dense(outputs, outputs, bias=False)
 
     def forward(self, u: Features, edges: SparseFeatures) -> Tensor:
-        u = product(u, dropout(self.linear.weight, self.p, self.training))
+        u = self.linear(u, self.p)
         h, seen = exp0(self.space, u), exp0(self.space, self.attention(u))
         # The constant -2/c of the distance is the same for all neighbours and leaves the softmax as it is.
         closeness = 2 * inner(seen.index_select(0, edges.rows), seen.index_select(0, edges.indices))
@@ -51,7 +50,7 @@ class LGCN(Model):
         width: int = setting(16, "width of the hidden representation", at_least=1)
         layers: int = setting(2, "number of convolutions", at_least=1)
         activation: str = setting("relu", "after every convolution", choices=tuple(ACTIVATIONS))
-        dropout: float = setting(0.5, "dropout on the matrices", at_least=0, below=1)
+        dropout: float = setting(0.5, "dropout on the input of every convolution", at_least=0, below=1)
         centroids: int = setting(64, "points whose distances are the input of the last layer, for nodes", at_least=1)
         curvature: float = setting(1.0, "c of every hyperboloid, to start with", above=0)
         learn_curvature: bool = setting(True, "train the curvatures")

@@ -1,0 +1,128 @@
+"""DIFFormer: diffusion with attention between all pairs of nodes, in flat space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from hgde.graph import Features, Graph
+from hgde.models.base import MODELS, Model, Shape
+from hgde.models.zoo._blocks import by_rows
+from hgde.models.zoo._common import Dense, Presets, adjacency, propagate
+from hgde.randomness import dropout
+from hgde.sections import Section, setting
+
+
+def attend_simple(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """``sum_j (1 + <q_i, k_j>) v_j / sum_j (1 + <q_i, k_j>)`` with unit ``q`` and ``k``; cost ``N d^2``, no table."""
+    q, k = nn.functional.normalize(q, dim=1), nn.functional.normalize(k, dim=1)
+    top = v.sum(0) + q @ (k.T @ v)
+    # Exactly N when all products are -1; a trace above zero keeps the division safe there.
+    bottom = v.shape[0] + q @ k.sum(0)
+    return top / bottom.clamp_min(1e-6)[:, None]
+
+
+def attend_sigmoid(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """``sum_j s_ij v_j / sum_j s_ij`` with ``s = sigmoid(<q_i, k_j>)``; cost ``N^2 d``, in blocks of rows."""
+
+    def block(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        weights = torch.sigmoid(q @ k.T)
+        return (weights @ v) / weights.sum(1, keepdim=True)
+
+    return by_rows(block, q, k, v)
+
+
+class DIFFormerLayer(nn.Module):
+    """``mean over heads of attention(x W_q, x W_k, x W_v) + A x``, the last part where the graph is used. ``[N, d]``
+
+    Without ``values`` it is ``x`` itself that is attended to.
+    """
+
+    def __init__(self, width: int, heads: int, kernel: str, use_graph: bool, values: bool) -> None:
+        super().__init__()
+        self.heads, self.attend = heads, attend_simple if kernel == "simple" else attend_sigmoid
+        self.use_graph = use_graph
+        self.query, self.key = Dense(width, width * heads), Dense(width, width * heads)
+        self.value = Dense(width, width * heads) if values else None
+
+    def forward(self, x: Tensor, graph: Graph) -> Tensor:
+        q, k = self.query(x).chunk(self.heads, 1), self.key(x).chunk(self.heads, 1)
+        v = [x] * self.heads if self.value is None else self.value(x).chunk(self.heads, 1)
+        parts = [self.attend(*head) for head in zip(q, k, v, strict=True)]
+        if self.use_graph:
+            matrix = adjacency(graph, like=x)
+            parts = [part + propagate(matrix, value.contiguous()) for part, value in zip(parts, v, strict=True)]
+        return torch.stack(parts).mean(0)
+
+
+def _preset(layers: int, width: int, p: float, lr: float, decay: float, **more: Any) -> Any:
+    return {
+        "model": {"layers": layers, "width": width, "dropout": p, **more},
+        "training": {"lr": lr, "weight_decay": decay, "weight_decay_rest": decay, "epochs": 500},
+    }
+
+
+@MODELS.register("difformer")
+class DIFFormer(Model):
+    """``x' = norm(step layer(x) + (1 - step) x)`` after a dense encoder, before a dense decoder."""
+
+    paper = "Wu et al., DIFFormer: scalable (graph) transformers induced by energy constrained diffusion, ICLR 2023"
+
+    @dataclass(frozen=True)
+    class Settings(Section):
+        width: int = setting(64, "width of the hidden representation", at_least=1)
+        layers: int = setting(2, "number of layers", at_least=1)
+        heads: int = setting(1, "attention heads, averaged", at_least=1)
+        kernel: str = setting("simple", "attention; simple costs N, sigmoid N^2", choices=("simple", "sigmoid"))
+        graph: bool = setting(True, "add a propagation over the graph's edges", flag="use_graph")
+        values: bool = setting(False, "transform what is attended to")
+        step: float = setting(0.5, "share of the layer's result; the rest is its input", above=0, at_most=1)
+        norm: bool = setting(True, "normalise every layer's result")
+        dropout: float = setting(0.2, "dropout after every layer", at_least=0, below=1)
+
+    presets: ClassVar[Presets] = {
+        "default": _preset(4, 64, 0.2, 0.001, 0.01),
+        "cora": _preset(8, 64, 0.2, 0.001, 0.01),
+        "citeseer": _preset(4, 64, 0.2, 0.001, 1.0),
+        "pubmed": _preset(8, 64, 0.2, 0.001, 1e-4),
+        "20news": _preset(2, 300, 0.0, 0.0005, 0.1, graph=False),
+        "cifar10": _preset(2, 300, 0.0, 0.0001, 0.1, graph=False),
+        "stl10": _preset(2, 400, 0.0, 0.0005, 0.1, graph=False),
+    }
+
+    def __init__(self, settings: Settings, shape: Shape) -> None:
+        super().__init__()
+        self.settings, self.shape = settings, shape
+        s = settings
+        self.encoder = Dense(shape.in_features, s.width)
+        self.layers = nn.ModuleList(
+            DIFFormerLayer(s.width, s.heads, s.kernel, s.graph, s.values) for _ in range(s.layers)
+        )
+        self.norms = nn.ModuleList(nn.LayerNorm(s.width) for _ in range(s.layers + 1)) if s.norm else None
+        self.decoder = None if shape.outputs is None else Dense(s.width, shape.outputs)
+
+    def feature_parameters(self) -> list[nn.Parameter]:
+        return [self.encoder.weight]
+
+    def prepare(self, graph: Graph) -> None:
+        if self.settings.graph:
+            adjacency(graph, like=self.encoder.weight)
+
+    def embed(self, features: Features, graph: Graph) -> Tensor:
+        s = self.settings
+        x = self._finish(0, self.encoder(features)).relu()
+        x = dropout(x, s.dropout, self.training)
+        for number, layer in enumerate(self.layers, start=1):
+            x = self._finish(number, s.step * layer(x, graph) + (1 - s.step) * x)
+            x = dropout(x, s.dropout, self.training)
+        return x
+
+    def forward(self, features: Features, graph: Graph) -> Tensor:
+        assert self.decoder is not None
+        return self.decoder(self.embed(features, graph))
+
+    def _finish(self, number: int, x: Tensor) -> Tensor:
+        return x if self.norms is None else self.norms[number](x)

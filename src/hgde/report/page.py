@@ -1,0 +1,194 @@
+"""A report as one HTML file that needs nothing else, and the same as Markdown and JSON.
+
+>>> from hgde.report.contents import RunReport
+>>> render_html(RunReport(title="Karate <club>")).count("Karate &lt;club&gt;") > 0
+True
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import numpy as np
+from markupsafe import Markup
+
+from hgde.report.contents import ComparisonReport, Report, RunReport, TuningReport
+from hgde.report.explorer import explorer_payload, explorer_script, explorer_style
+from hgde.report.explorer.payload import json_for_script
+from hgde.report.figures import make_figures
+from hgde.report.svg import inline_svg, write_figures
+
+FIGURE_WORDS = {
+    "losses": "Training and validation loss per epoch",
+    "score": "Validation score per epoch",
+    "curvature": "Curvature and projected points per epoch",
+    "confusion": "Confusion matrix: true class by row, predicted class by column",
+    "calibration": "Accuracy against confidence",
+    "energy": "Dirichlet energy along the diffusion",
+    "embedding": "Embedding in the Poincaré disk",
+    "systems": "Mean and spread of every system",
+    "trials": "Score of every trial and the best so far",
+    "importances": "Importance of every setting",
+}
+
+
+@dataclass(frozen=True)
+class ReportFiles:
+    """Where a report was written."""
+
+    html: Path
+    markdown: Path
+    json: Path
+    figures: Sequence[Path]
+
+
+def render_html(report: Report) -> str:
+    """The page: styles, figures, data and scripts inside, no address to load anything from."""
+    figures = make_figures(report)
+    drawn = {name: Markup(inline_svg(figure, name, FIGURE_WORDS[name])) for name, figure in figures.items()}  # noqa: S704
+    explorer = None
+    if isinstance(report, RunReport) and report.disk is not None and len(report.disk.positions[0]):
+        explorer = Markup(json_for_script(explorer_payload(report.disk, report.title, report.energy)))  # noqa: S704
+    page = _environment().get_template(f"{_kind(report)}.html.j2")
+    text = page.render(
+        report=_cleaned(report),
+        figures=drawn,
+        words=FIGURE_WORDS,
+        explorer=explorer,
+        explorer_script=Markup(explorer_script()),  # noqa: S704
+        explorer_style=Markup(explorer_style()),  # noqa: S704
+    )
+    return text + "\n"
+
+
+def render_markdown(report: Report) -> str:
+    """The same in Markdown, figures by the names under which :func:`write_report` puts them in ``figures/``."""
+    template = _environment().get_template(f"{_kind(report)}.md.j2")
+    text = template.render(report=_cleaned(report), figures=list(make_figures(report)), words=FIGURE_WORDS)
+    lines = [line.rstrip() for line in text.splitlines()]
+    # Parts that are missing leave blank lines behind.
+    kept = [line for k, line in enumerate(lines) if line or (k and lines[k - 1])]
+    return "\n".join(kept).strip() + "\n"
+
+
+def render_json(report: Report) -> str:
+    """The same for programs: every field, arrays as lists, numbers that are not finite as null."""
+    content = {"kind": _kind(report), **_jsonable(report)}
+    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write_report(report: Report, folder: Path, name: str = "report") -> ReportFiles:
+    """``name.html``, ``name.md``, ``name.json`` and every figure as SVG and PNG in ``figures/``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = ReportFiles(
+        folder / f"{name}.html",
+        folder / f"{name}.md",
+        folder / f"{name}.json",
+        write_figures(make_figures(report), folder / "figures"),
+    )
+    files.html.write_text(render_html(report), encoding="utf-8", errors="replace")
+    files.markdown.write_text(render_markdown(report), encoding="utf-8", errors="replace")
+    files.json.write_text(render_json(report), encoding="utf-8", errors="replace")
+    return files
+
+
+def _kind(report: Report) -> str:
+    kinds = {RunReport: "run", ComparisonReport: "comparison", TuningReport: "tuning"}
+    kind = kinds.get(type(report))
+    if kind is None:
+        raise TypeError(f"expected a RunReport, ComparisonReport or TuningReport, got {type(report).__name__}")
+    return kind
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("hgde.report"),
+        autoescape=lambda name: name is not None and name.endswith((".html.j2", ".css", ".js")),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters |= {"value": format_value, "md": _markdown_cell, "score": _format_score}
+    return environment
+
+
+def format_value(value: Any) -> str:
+    """A setting or fact as a reader likes it: numbers short, lists joined, switches as on and off."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool | np.bool_):
+        return "on" if value else "off"
+    if isinstance(value, int | np.integer):
+        return f"{int(value):,}" if abs(int(value)) >= 10_000 else str(int(value))
+    if isinstance(value, float | np.floating):
+        return f"{float(value):.4g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {format_value(item)}" for name, item in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(format_value(item) for item in value)
+    return str(value)
+
+
+def _format_score(values: Sequence[float] | float, unit: str = "") -> str:
+    """``mean ± spread`` of several values, one number of one."""
+    scale = 100.0 if unit == "%" else 1.0
+    numbers = scale * np.atleast_1d(np.asarray(values, float))
+    digits = "{:.1f}" if unit == "%" else "{:.4g}"
+    text = digits.format(numbers.mean())
+    if len(numbers) > 1:
+        text += " ± " + digits.format(numbers.std(ddof=1))
+    return f"{text} {unit}".strip()
+
+
+def _markdown_cell(value: Any) -> str:
+    """Text that stays one cell of a table and is no markup."""
+    text = format_value(value).replace("\\", "\\\\").replace("\r", " ").replace("\n", " ")
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    for mark in "|`*_[]":
+        text = text.replace(mark, "\\" + mark)
+    return text
+
+
+def _cleaned(value: Any) -> Any:
+    """The same with letters that no page may hold (control characters, lone surrogates) replaced by a sign for them."""
+    if isinstance(value, str):
+        return "".join(letter if _allowed(ord(letter)) else "\ufffd" for letter in value)
+    if isinstance(value, Mapping):
+        return {_cleaned(name): _cleaned(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_cleaned(item) for item in value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        kept = {field.name: _cleaned(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return dataclasses.replace(value, **kept)
+    return value
+
+
+def _allowed(code: int) -> bool:
+    if code < 32:
+        return code in (9, 10, 13)
+    if 127 <= code < 160 or 0xD800 <= code < 0xE000 or 0xFDD0 <= code < 0xFDF0:
+        return False
+    return code & 0xFFFE != 0xFFFE
+
+
+def _jsonable(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _jsonable(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): _jsonable(item) for name, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return _jsonable(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_jsonable(item) for item in value]
+    if isinstance(value, np.generic):
+        return _jsonable(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, str | int | bool) or value is None else str(value)

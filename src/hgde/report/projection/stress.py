@@ -1,0 +1,45 @@
+"""Hyperbolic stress: points of the disk whose distances are those of the ball."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from hgde.geometry import ball
+from hgde.report.projection.descent import descend, spread_apart
+from hgde.report.projection.horopca import horopca
+from hgde.report.projection.principal import principal
+
+_ALL_PAIRS_UP_TO = 600
+_PARTNERS = 24  # of each node per step, where pairs are sampled
+
+
+def stress_of(points: Tensor, true: Tensor, pairs: Tensor) -> Tensor:
+    """``mean ((d'(i,j) - d(i,j)) / d(i,j))^2`` over ``pairs [2, P]`` with true distances ``[P]``."""
+    seen = ball.dist(points[pairs[0]], points[pairs[1]], 1.0)
+    return ((seen - true) / true).square().mean()
+
+
+def stress(z: Tensor, *, seed: int = 0, steps: int = 400) -> Tensor:
+    """Points ``[N, 2]`` of the disk with the least relative stress to ``z [N, d]``.
+
+    Stress has local minima, so the better of two beginnings goes on: principal directions and HoroPCA. All pairs up to 600 nodes, 24 random partners of each node per step beyond: ``O(steps N)``.
+    """
+    if len(z) < 2:
+        return principal(z)[:, :2]
+    generator = torch.Generator().manual_seed(seed)
+    n = len(z)
+    fixed = torch.triu_indices(n, n, 1) if n <= _ALL_PAIRS_UP_TO else None
+
+    def loss(points: Tensor) -> Tensor:
+        pairs = fixed
+        if pairs is None:
+            first = torch.arange(n).repeat(_PARTNERS)
+            pairs = torch.stack([first, (first + torch.randint(1, n, first.shape, generator=generator)) % n])
+        true = ball.dist(z[pairs[0]], z[pairs[1]], 1.0)
+        # Equal points have no relative error; what is nearer than a hundredth counts as that far.
+        return stress_of(points, true.clamp_min(0.01), pairs)
+
+    starts = [spread_apart(start, generator) for start in (principal(z), horopca(z, seed=seed))]
+    begun = [descend(loss, start, steps=max(1, steps // 5), rate=0.2) for start in starts]
+    return descend(loss, min(begun, key=lambda points: float(loss(points))), steps=steps, rate=0.1)

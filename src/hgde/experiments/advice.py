@@ -1,7 +1,8 @@
 """One sentence of advice that follows from the numbers of a comparison, by the rules written here.
 
-*Level* with the best means: the paired test against it does not tell the two apart (adjusted p of at least 0.05, or too
-few runs for a test and a gap within two standard errors). The rules, the first that applies decides:
+*Level* with the best means: the mean difference on the same splits and seeds is within two standard errors of it (those
+of the paired test, corrected for overlapping training parts); after a single run, within one unit. The rules, the first
+that applies decides:
 
 1. nothing finished: say so;
 2. guessing the majority is level with the best: nothing was learned;
@@ -63,10 +64,8 @@ def is_level(row: Row, best: Row) -> bool:
     test = row.against_best
     if test is None or test.count == 0:
         return False
-    if not math.isnan(row.p):
-        return row.p >= SURE
-    error = max((e for e in (row.spread.error, best.spread.error) if not math.isnan(e)), default=0.0)
-    return abs(test.difference) <= 2 * error
+    limit = 1.0 if math.isnan(test.error) else 2 * test.error
+    return abs(test.difference) <= limit
 
 
 def _curvature(rows: Sequence[Row]) -> str:

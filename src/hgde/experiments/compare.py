@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hgde.experiments.jobs import Done, Job, run_jobs
+from hgde.experiments.jobs import Crew, Done, Job, run_jobs
 from hgde.experiments.places import at_place, choose_places, key_of, open_for
 from hgde.experiments.search import Found, Search, search_all
 from hgde.experiments.space import space_for
@@ -58,6 +58,8 @@ def compare(request: Request, out: Path, say: Say | None = None) -> Comparison:
     say = say or (lambda _: None)
     began = time.monotonic()
     given = dict(request.given)
+    if "model" in given:
+        raise CompareError("settings of a model cannot be given to all systems; name systems with --models")
     settings = make_settings(given)
     task, data = settings.task.name, settings.data.name if settings.data.edges is None else ""
     systems = [find_system(name) for name in request.systems] or usual_systems(task)
@@ -67,9 +69,24 @@ def compare(request: Request, out: Path, say: Say | None = None) -> Comparison:
     store = Store(out / "runs")
     base = {system.name: _with_few_threads(settings_of(system, given, data, task)) for system in systems}
 
+    with Crew(request.workers) as crew:
+        return _run(request, systems, base, places, store, out, crew, began, say)
+
+
+def _run(
+    request: Request,
+    systems: Sequence[System],
+    base: Mapping[str, dict[str, Any]],
+    places: Sequence[Place],
+    store: Store,
+    out: Path,
+    crew: Crew,
+    began: float,
+    say: Say,
+) -> Comparison:
     facts_job = Job("facts", "facts", "facts", at_place(base[systems[0].name], places[0]))
-    facts = run_jobs([facts_job], store, 0)[0]
-    found = _search(request, systems, base, places, store, began, say)
+    (facts,) = run_jobs([facts_job], store, 0)
+    found = _search(request, systems, base, places, store, crew, began, say)
     chosen = {name: result.settings for name, result in found.items()}
     plan = _plan(request, out, found, places, began)
     jobs = []
@@ -79,7 +96,7 @@ def compare(request: Request, out: Path, say: Say | None = None) -> Comparison:
             jobs.append(_final_job(system, nested, place, plan))
     left = None if request.minutes is None else request.minutes - (time.monotonic() - began) / 60
     say(f"{len(jobs)} runs of {len(systems)} systems on {plan.runs} splits or seeds")
-    outcomes = run_jobs(jobs, store, request.workers, _tell(say), left)
+    outcomes = run_jobs(jobs, store, crew, _tell(say), left)
     notes = [f"{name}: at most {epochs} epochs, for want of time" for name, epochs in plan.epochs.items()]
     rows = make_rows(systems, outcomes, plan.runs, found)
     result = facts.result or {}
@@ -93,6 +110,7 @@ def _search(
     base: Mapping[str, dict[str, Any]],
     places: Sequence[Place],
     store: Store,
+    crew: Crew,
     began: float,
     say: Say,
 ) -> dict[str, Found]:
@@ -116,7 +134,7 @@ def _search(
     ]
     say(f"up to {request.trials} trials for each of {len(searches)} systems, scored on validation alone")
     minutes = None if request.minutes is None else SEARCH_SHARE * request.minutes
-    return search_all(searches, store, request.workers, _tell(say), minutes)
+    return search_all(searches, store, crew, _tell(say), minutes)
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def cells(row: Row) -> list[str]:
         f"{spread.mean:.2f} ± {spread.std:.2f}",
         "" if math.isnan(spread.error) else f"{spread.error:.2f}",
         gap,
-        _count(row.parameters),
+        count(row.parameters),
         f"{row.epoch_ms:.1f}" if row.epoch_ms > 0 else "-",
         "-" if math.isnan(row.peak_mib) else f"{row.peak_mib:.0f}",
         f"{spread.count}/{row.expected}",
@@ -154,7 +154,7 @@ def draw(comparison: Comparison, path: Path) -> None:
     write_atomically(path, buffer.getvalue())
 
 
-def _count(number: int) -> str:
+def count(number: int) -> str:
     if number == 0:
         return "-"
     for limit, unit in ((1e6, "M"), (1e3, "k")):

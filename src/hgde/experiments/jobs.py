@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ OnDone = Callable[[Done, int, int], None]
 def run_jobs(
     jobs: Iterable[Job],
     store: Store,
-    workers: int = 1,
+    workers: int | Crew = 1,
     on_done: OnDone | None = None,
     minutes: float | None = None,
     retry: bool = False,
@@ -82,7 +83,7 @@ def run_jobs(
     """Do what is not on disk yet and return everything, stored results included, in the order of ``jobs``.
 
     Args:
-        workers: processes; 0 works in this one (tests, debuggers).
+        workers: how many processes, or a crew that is there already; 0 works in this process (tests, debuggers).
         on_done: called with each finished job, how many are done and how many there are.
         minutes: after so long no job is started, and running ones are ended without a record.
         retry: do jobs again that are recorded as failed.
@@ -100,16 +101,22 @@ def run_jobs(
     waiting.sort(key=lambda job: job.cost)
     total = len(waiting)
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
-    most = 1 if fresh else JOBS_PER_PROCESS
-    finished = (
-        _in_this_process(waiting, deadline) if workers == 0 else _in_processes(waiting, workers, deadline, most)
-    )
-    for count, result in enumerate(finished, 1):
+    for count, result in enumerate(_work(waiting, workers, deadline, 1 if fresh else JOBS_PER_PROCESS), 1):
         store.add(result)
         done[result.job.name] = result
         if on_done is not None:
             on_done(result, count, total)
     return [done[job.name] for job in ordered if job.name in done]
+
+
+def _work(jobs: list[Job], workers: int | Crew, deadline: float | None, most: int) -> Iterator[Done]:
+    if isinstance(workers, Crew):
+        yield from _in_processes(jobs, workers, deadline, most)
+    elif workers == 0:
+        yield from _in_this_process(jobs, deadline)
+    elif jobs:
+        with Crew(workers) as crew:
+            yield from _in_processes(jobs, crew, deadline, most)
 
 
 def _in_this_process(jobs: list[Job], deadline: float | None) -> Iterator[Done]:
@@ -162,36 +169,54 @@ class _Worker:
         self.pipe.close()
 
 
-def _in_processes(jobs: list[Job], count: int, deadline: float | None, most: int) -> Iterator[Done]:
+class Crew:
+    """Processes that stay for several calls of :func:`run_jobs`; starting one takes seconds."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.members: list[_Worker] = []
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.dismiss(self.members)
+
+    def dismiss(self, workers: Iterable[_Worker]) -> None:
+        for worker in list(workers):
+            self.members.remove(worker)
+            worker.end(politely=worker.job is None and worker.process.is_alive())
+
+
+def _in_processes(jobs: list[Job], crew: Crew, deadline: float | None, most: int) -> Iterator[Done]:
     """Every job with what came of it, in the order they finish."""
     left = list(reversed(jobs))
-    workers: list[_Worker] = []
+    workers = crew.members
     try:
         while left or any(worker.job for worker in workers):
-            is_late = deadline is not None and time.monotonic() > deadline
-            if is_late:
+            if deadline is not None and time.monotonic() > deadline:
                 return
-            while left and len(workers) < min(count, len(jobs)):
+            while left and len(workers) < min(crew.count, len(jobs)):
                 workers.append(_Worker())
             for worker in workers:
                 if worker.job is None and left:
                     worker.give(left.pop())
-            busy = {worker.pipe: worker for worker in workers if worker.job is not None}
-            ready = wait([*busy, *(worker.process.sentinel for worker in busy.values())], timeout=0.5)
-            for worker in list(busy.values()):
+            busy = [worker for worker in workers if worker.job is not None]
+            waited: list[Any] = [worker.pipe for worker in busy]
+            ready = wait(waited + [worker.process.sentinel for worker in busy], timeout=0.5)
+            for worker in busy:
                 outcome = _outcome(worker, ready)
                 if outcome is None:
                     continue
-                job, result, failure = outcome
                 spent = time.monotonic() - worker.started
                 worker.job = None
                 if not worker.process.is_alive() or worker.count >= most:
-                    workers.remove(worker)
-                    worker.end(politely=worker.process.is_alive())
-                yield Done(job, result, failure, spent)
+                    crew.dismiss([worker])
+                yield Done(*outcome, spent)
     finally:
-        for worker in workers:
-            worker.end(politely=worker.job is None)
+        crew.dismiss([worker for worker in workers if worker.job is not None])
 
 
 def _outcome(worker: _Worker, ready: list[Any]) -> tuple[Job, dict[str, Any] | None, str | None] | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from hgde.data import DataError, find_spec
 from hgde.data.loading import at_hand
-from hgde.experiments.jobs import Done, Job, OnDone, run_jobs
+from hgde.experiments.jobs import Crew, Done, Job, OnDone, run_jobs
 from hgde.experiments.places import at_place, key_of
 from hgde.experiments.search import Search, Searcher, search_all
 from hgde.experiments.space import Dimension, space_for
@@ -44,12 +44,13 @@ def reproduce(
     cells = sorted(usable(table.cells(only), say), key=lambda cell: cell.cost)
     for name in table.missing_systems():
         say(f"there is no system {name}; its row is left out")
-    for group in _groups(cells, 1 if table.kind == "cost" else CELLS_AT_ONCE):
-        left = None if deadline is None else (deadline - time.monotonic()) / 60
-        if left is not None and left <= 0:
-            break
-        run_cells(table, group, store, workers, on_done, left, retry)
-        write_page(table, results, store)
+    with Crew(1 if table.kind == "cost" else workers) as crew:
+        for group in _groups(cells, CELLS_AT_ONCE):
+            left = None if deadline is None else (deadline - time.monotonic()) / 60
+            if left is not None and left <= 0:
+                break
+            run_cells(table, group, store, crew, on_done, left, retry)
+            write_page(table, results, store)
     write_page(table, results, store)
     return store
 
@@ -83,7 +84,7 @@ def run_cells(
     table: Table,
     cells: Sequence[Cell],
     store: Store,
-    workers: int,
+    workers: int | Crew,
     on_done: OnDone | None = None,
     minutes: float | None = None,
     retry: bool = False,
@@ -101,8 +102,7 @@ def run_cells(
             continue  # time was up: the search goes on another day, and then chooses
         settings = found[cell.path].settings if cell.path in found else cell.settings
         jobs += [final_job(cell, settings, place) for place in cell.data.places]
-    fresh = table.kind == "cost"
-    run_jobs(jobs, store, 1 if fresh else workers, on_done, left, retry, fresh=fresh)
+    run_jobs(jobs, store, workers, on_done, left, retry, fresh=table.kind == "cost")
 
 
 def search_of(table: Table, cell: Cell) -> Search:
@@ -148,9 +148,35 @@ def write_page(table: Table, results: Path, store: Store) -> Path:
     """Write ``results/TABLE.md`` from what is on disk."""
     from hgde.experiments.table_report import page
 
-    text = page(table, [(cell, stored_row(table, cell, store)) for cell in table.cells() if _is_begun(store, cell)])
+    cells = [(cell, stored_row(table, cell, store)) for cell in table.cells() if _is_begun(store, cell)]
     path = results / f"{table.name}.md"
-    write_atomically(path, text.encode())
+    write_atomically(path, page(table, cells).encode())
+    if table.kind == "curvature":
+        from hgde.experiments.curvature import draw_gains, gains
+
+        draw_gains(gains(cells), results / "curvature.png")
+    return path
+
+
+def write_index(results: Path) -> Path:
+    """``results/README.md``: what is there, in a minute."""
+    from hgde.experiments.tables import NAMES, load_table
+
+    lines = [
+        "# Results", "",
+        "One page per table, one JSON file per cell with every run and every trial behind it. All of it is made, and can "
+        "be made again, by `hgde reproduce TABLE`; `hgde reproduce TABLE --quick` does a few runs again and compares.",
+        "Settings were chosen on validation parts alone. Figures called *published* are the paper's; all others were "
+        "measured here.", "", "| table | what | cells | runs |", "| --- | --- | ---: | ---: |",
+    ]  # fmt: skip
+    store = Store(results)
+    for name in NAMES:
+        cells = store.cells(name)
+        if cells and (results / f"{name}.md").exists():
+            runs = sum(not key.startswith("trial") for cell in cells for key, _ in store.records(cell))
+            lines.append(f"| [{name}]({name}.md) | {load_table(name).title} | {len(cells)} | {runs} |")
+    path = results / "README.md"
+    write_atomically(path, ("\n".join(lines) + "\n").encode())
     return path
 
 

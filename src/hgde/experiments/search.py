@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hgde.experiments.jobs import Done, Job, OnDone, run_jobs
+from hgde.experiments.jobs import Crew, Done, Job, OnDone, run_jobs
 from hgde.experiments.space import Dimension, lookup
 from hgde.experiments.store import Store
 from hgde.experiments.work import CHECKPOINTS
@@ -219,7 +219,7 @@ class Searcher:
 def search_all(
     searches: Iterable[Search],
     store: Store,
-    workers: int,
+    workers: int | Crew,
     on_done: OnDone | None = None,
     minutes: float | None = None,
 ) -> dict[str, Found]:

@@ -52,7 +52,7 @@ VARIANTS = {
 
 _FEATURES_ALONE = ("mlp", "hnn", "logistic-regression", "feature-forest", "feature-likeness", "majority")
 _GRAPH_ALONE = (
-    "label-propagation", "label-spreading", "labelprop", "majority", "common-neighbours", "adamic-adar", "katz",
+    "label-propagation", "label-spreading", "majority", "common-neighbours", "adamic-adar", "katz",
     "preferential-attachment",
 )  # fmt: skip
 
@@ -94,7 +94,9 @@ def preset_of(model: str, data: str, task: str) -> dict[str, Any]:
     """The published settings of a model that fit best: for data and task, for the data, for the task, its default."""
     presets: Mapping[str, Mapping[str, Any]] = MODELS.get(model).presets
     plain = data.lower().replace("_", "-")
-    wanted = [f"{plain}-{task}", plain if task == "nodes" else "", task, "default"]
+    family = plain.partition("-")[0]  # disease-sim, cifar10-effnet
+    own = [plain, family] if task == "nodes" else []
+    wanted = [f"{plain}-{task}", f"{family}-{task}", *own, task, "default"]
     for name in wanted:
         if name in presets:
             return overlay({"model": {"name": model}}, _named(presets[name], model))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hgde.experiments.jobs import Crew, Done, Job, OnDone, run_jobs
-from hgde.experiments.space import Dimension, lookup
+from hgde.experiments.space import Dimension, exists, lookup
 from hgde.experiments.store import Store
 from hgde.experiments.work import CHECKPOINTS
 from hgde.pipeline.settings import make_settings
@@ -159,8 +159,8 @@ class Searcher:
         """Values for every setting that exists, given the ones before it. Only what differs from the start is named."""
         changes: dict[str, Any] = {}
         for dimension in self.search.space:
-            chosen = overlay(self._known, nested(changes))
-            if not dimension.exists_in(chosen):
+            chosen = self._chosen(changes)
+            if not dimension.exists_in(chosen) or not exists(chosen, dimension.path):
                 continue
             if dimension.low is not None and dimension.high is not None:
                 value: Any = asked.suggest_float(dimension.path, dimension.low, dimension.high, log=dimension.log)
@@ -170,6 +170,16 @@ class Searcher:
             if value != lookup(self._known, dimension.path):
                 changes[dimension.path] = value
         return changes
+
+    def _chosen(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """All settings after some changes, those that cannot act left out."""
+        if not changes:
+            return self._known
+        given = overlay(self.search.base, nested(changes))
+        try:
+            return make_settings(given).to_dict()
+        except SettingsError:  # the trial will say so itself
+            return overlay(self._known, nested(changes))
 
     def _choices(self, dimension: Dimension) -> list[str]:
         """The values as text; what the search starts from is always among them."""
@@ -183,7 +193,7 @@ class Searcher:
         start: dict[str, Any] = {}
         for dimension in self.search.space:
             own = lookup(self._known, dimension.path)
-            if own is None or not dimension.exists_in(self._known):
+            if own is None or not dimension.exists_in(self._known) or not exists(self._known, dimension.path):
                 continue
             if dimension.low is not None and dimension.high is not None:
                 start[dimension.path] = min(max(float(own), dimension.low), dimension.high)

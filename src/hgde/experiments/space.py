@@ -54,6 +54,16 @@ def lookup(nested: Mapping[str, Any], path: str) -> Any:
     return inner
 
 
+def exists(nested: Mapping[str, Any], path: str) -> bool:
+    """Whether resolved settings have something at a path; a setting that cannot act is not among them."""
+    inner: Any = nested
+    for part in path.split("."):
+        if not isinstance(inner, Mapping) or part not in inner:
+            return False
+        inner = inner[part]
+    return True
+
+
 def read_space(path: Path | str) -> list[Dimension]:
     """The dimensions that a file declares."""
     path = Path(path)

@@ -78,6 +78,9 @@ class Model(nn.Module):
     def prepare(self, graph: Graph) -> None:
         """Work out, once, what depends on the graph alone."""
 
+    def begin(self, features: Features, graph: Graph) -> None:
+        """Adjust freshly drawn weights to the features, once before training."""
+
     def observe(self, targets: Tensor, nodes: Tensor) -> None:
         """See the targets of the training nodes, once before training; for models that spread labels themselves."""
 

@@ -167,7 +167,9 @@ def _train(
         with _threads(settings.run.threads):
             generator = randomness.make_generator(seed)
             learner = build_learner(settings, problem.task, prepared.shape, generator).to(device)
-            if start is not None:
+            if start is None:
+                learner.model.begin(problem.inputs, problem.graph)
+            else:
                 learner.load_state_dict(start)
             if device.type != "cpu":
                 generator = randomness.make_generator(seed, device)

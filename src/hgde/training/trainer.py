@@ -86,7 +86,7 @@ class Trainer:
 
     Args:
         generator: where dropout and negatives come from; the initial weights were drawn from it as well.
-        folder: where the checkpoint goes; ``None`` keeps nothing on disk.
+        path: the file of the checkpoint; ``None`` keeps nothing on disk.
         checkpoint_every: epochs between two checkpoints.
     """
 
@@ -97,13 +97,14 @@ class Trainer:
         settings: TrainingSettings,
         seed: int,
         generator: torch.Generator,
-        folder: Path | None = None,
+        path: Path | None = None,
         checkpoint_every: int = 50,
     ) -> None:
         self.learner, self.problem, self.settings, self.seed = learner, problem, settings, seed
         self.task, self.generator, self.checkpoint_every = problem.task, generator, checkpoint_every
         self.optimisers = Optimisers(learner, settings)
-        self.path = None if folder is None else folder / "checkpoint.safetensors"
+        self.path = path
+        self.is_started = False
         self.averaged: AveragedModel | None = None
         self.best: dict[str, Tensor] = {}
         self.progress = _Progress()
@@ -117,6 +118,7 @@ class Trainer:
 
     def start(self, resume: bool = False) -> None:
         """Make ready for the first epoch, or go back to where a checkpoint was left."""
+        self.is_started = True
         part = self.problem.parts["train"]
         self.learner.model.prepare(self.problem.graph)
         self.learner.model.observe(part.truth, part.items)

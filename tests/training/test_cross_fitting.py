@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from hgde.experiments import objectives
-from hgde.experiments.objectives import cross_fitted
+from hgde.training.cross_fitting import cross_fitted
 from hgde.tasks.links import LinkPrediction, LinkSettings
 from hgde.tasks.nodes import NodeClassification, NodeSettings
 

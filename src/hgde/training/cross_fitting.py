@@ -1,4 +1,4 @@
-"""What a search maximises: a score of one training run, worked out from its validation part alone."""
+"""What a choice of settings goes by: a score of one training run, worked out from its validation part alone."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def cross_fitted(task: Task, predictions: list[Tensor], truth: Tensor, keep: str
     for first, second in _halves(truth, HALVINGS // 2):
         for chosen_on, scored_on in ((first, second), (second, first)):
             judged = [task.scores(epoch[chosen_on], truth[chosen_on], names=()) for epoch in chosen]
-            kept = max(range(len(judged)), key=lambda epoch: rank(judged[epoch], task.metric, keep))
+            ranks = [rank(task.metric.gain(scored[task.metric.name]), scored["loss"], keep) for scored in judged]
+            kept = max(range(len(ranks)), key=ranks.__getitem__)
             score = task.scores(chosen[kept][scored_on], truth[scored_on], names=())[task.metric.name]
             scores.append(task.metric.gain(score))
     return statistics.fmean(scores)

@@ -6,9 +6,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from hgde.pipeline.settings import default_flat_settings, flat_settings, owners_of
+from hgde.pipeline.settings import default_flat_settings, flat_settings
 from hgde.sections import Leaf
-from hgde.tasks import TASKS
 
 C = TypeVar("C", bound=type)
 

@@ -11,7 +11,24 @@ from typing import Any
 
 from hgde.kernels.cpu.compile import inlined, kernel
 from hgde.kernels.cpu.edges import (
-    AHEAD, AI, ALONG, AO, BI, BJ, BUFFERS, DELTA, EC, GEI, GEO, GXI, GXO, OUT, PULL, TO_G, TO_NEIGHBOUR, TO_Z,
+    AHEAD,
+    AI,
+    ALONG,
+    AO,
+    BI,
+    BJ,
+    BUFFERS,
+    DELTA,
+    EC,
+    GEI,
+    GEO,
+    GXI,
+    GXO,
+    OUT,
+    PULL,
+    TO_G,
+    TO_NEIGHBOUR,
+    TO_Z,
     VALUE,
 )  # fmt: skip
 from hgde.kernels.cpu.lanes import LANES, fma, load, prefetch, spread, store, total, wide, widened, zeros

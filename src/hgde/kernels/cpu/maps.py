@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from hgde.kernels.cpu.compile import inlined, kernel
 from hgde.kernels.cpu.lanes import LANES, fma, larger, root, spread, store, total, wide
+from hgde.kernels.cpu.rows import rounded
 from hgde.kernels.cpu.scalars import artanh_ratio, artanh_ratio_slope, exp_negative
 from hgde.kernels.cpu.sizes import STRIP
-from hgde.kernels.cpu.rows import rounded
 
 (XX, YY, SS, XV, XS, SV, GX, GS, GV, O1, O2, O3, O4, O5, O6, O7, O8, O9, GC) = tuple(STRIP * n for n in range(19))
 _S = (

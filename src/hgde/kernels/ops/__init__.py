@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from hgde import randomness
 from hgde.geometry import ball, numerics
 from hgde.graph import Graph, SparseFeatures
 from hgde.kernels import reference
@@ -59,8 +60,8 @@ def _curvature(c: Tensor | float, like: Tensor) -> Tensor:
 
 
 def _report(projected: Tensor) -> None:
-    if numerics.counting_pullbacks():
-        numerics.record_pullbacks(projected)
+    if numerics.counting_projections():
+        numerics.record_projections(projected)
 
 
 def _needs_gradient(*tensors: Tensor | None) -> bool:
@@ -315,6 +316,7 @@ def sparse_matmul(
         raise ValueError(f"dropout is a probability between 0 and 1, got {dropout}")
     values = features.values
     drops = training and dropout > 0
+    generator = randomness.generator() if generator is None else generator
     if not values.requires_grad and use_fused(backend, values, weight):
         if drops:
             prepare(("sparse.drop", "sparse.product"), values.dtype)

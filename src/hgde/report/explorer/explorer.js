@@ -94,6 +94,8 @@ class Explorer {
       fill: colour("--hgde-disk"),
       edge: colour("--hgde-edge"),
       text: style.getPropertyValue("--hgde-text").trim(),
+      local: style.getPropertyValue("--hgde-local").trim(),
+      global: style.getPropertyValue("--hgde-global").trim(),
       edgeInk: 1.2 * Math.sqrt(crowd),
       pointRadius: radius * (this.ratio || 1) * Math.max(0.6, Math.min(1, this.parts.stage.clientWidth / 640)),
     };
@@ -163,12 +165,13 @@ class Explorer {
   }
 
   drawChosen(view) {
-    const kinds = [["local", "#2f6fde"], ["global", "#d5281e"]];
-    const given = kinds.filter(([kind]) => this.data[kind]);
-    for (const [kind, colour] of given) {
+    const given = ["local", "global"].filter((kind) => this.data[kind]);
+    for (const kind of given) {
       const rows = this.weightsOf(kind, this.chosen);
       const most = rows.reduce((a, [, w]) => Math.max(a, w), 1e-30);
-      for (const [j, w] of rows) this.drawGeodesic(view, this.chosen, j, colour, 0.75 + (3 * w) / most, 0.25 + (0.7 * w) / most);
+      for (const [j, w] of rows) {
+        this.drawGeodesic(view, this.chosen, j, this.style[kind], 0.75 + (3 * w) / most, 0.25 + (0.7 * w) / most);
+      }
     }
     if (given.length) return;
     for (const j of this.data.neighboursOf(this.chosen).slice(0, 400)) {

@@ -93,7 +93,7 @@ def prediction_parts(
     ids: Sequence[str] | None = None,
     edges: Array | None = None,
 ) -> dict[str, Any]:
-    """The fields of a :class:`~hgde.report.contents.RunReport` that follow from predictions, for ``RunReport(**parts)``.
+    """The fields of a :class:`~hgde.report.contents.RunReport` that follow from predictions: ``RunReport(**parts)``.
 
     Confusion matrix, class table and, with confidences, calibration and mistakes, over the labelled nodes of the mask
     ``among`` (all by default).

@@ -19,7 +19,7 @@ from hgde.report.measures import calibration_bins, class_scores, confusion_matri
 
 HOSTILE = [
     "</script><script>window.broken = true</script>",
-    '"quotes" & \'more\' <b>bold</b>',
+    "\"quotes\" & 'more' <b>bold</b>",
     "x" * 10_000,
     "<!-- <script> -->",
     "line\nbreak\ttab \x00\x07 control",
@@ -104,7 +104,7 @@ def sample_run(view=None):
     correct = view.labels == view.predictions
     decay = np.exp(-epochs / 30)
     return RunReport(
-        title="Simulated epidemic <i>with</i> \"names\"",
+        title='Simulated epidemic <i>with</i> "names"',
         summary="HGDE with two dimensions, three seeds, on a tree of 364 nodes.",
         settings={"width": 2, "learning_rate": 0.01, "solver": "hrk4", "eta": (1.0, 0.4, 0.1), "note": HOSTILE[0]},
         versions={"hgde": "0.1.0", "torch": "2.13.0", "python": "3.11.7"},

@@ -34,9 +34,7 @@ class _Lazy(TyperCommand):
         super().__init__(name, help=help, callback=None)
         self.place = place
 
-    def make_context(
-        self, info_name: str | None, args: list[str], parent: typer.Context | None = None, **extra: Any
-    ) -> Any:
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         module, _, function = self.place.partition(":")
         target = getattr(import_module(module), function)
         if isinstance(target, typer.Typer):
@@ -49,10 +47,10 @@ class _Lazy(TyperCommand):
 
 
 class _Commands(TyperGroup):
-    def list_commands(self, ctx: typer.Context) -> list[str]:
+    def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
 
-    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
         return _Lazy(cmd_name, *COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hgde.pipeline.settings import default_flat_settings, make_settings, place_flat, read_settings
+from hgde.pipeline.settings import default_flat_settings, make_settings, owners_of, place_flat, read_settings
 from hgde.sections import Leaf, nested, overlay, parse_assignment
 
 SettingsFile = Annotated[
@@ -65,7 +65,8 @@ def _annotation(name: str, leaf: Leaf) -> Any:
     flag = f"--{name.replace('_', '-')}"
     names = [f"{flag}/--no-{flag[2:]}"] if wanted is bool else [flag]
     metavar = "|".join(leaf.choices) if leaf.choices else ("A,B,..." if is_tuple else None)
-    owner = f" [dim]({leaf.owners[-1][1]})[/dim]" if leaf.owners and leaf.owners[-1][0] != "model" else ""
+    entries = owners_of(name)
+    owner = f" [dim]({', '.join(entries[:3])}{', ...' if len(entries) > 3 else ''})[/dim]" if entries else ""
     shown = "" if default in (None, "") else f" [dim]Default: {default}[/dim]"
     option = typer.Option(
         *names,

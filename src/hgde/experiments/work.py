@@ -17,7 +17,7 @@ from torch import Tensor
 from hgde.data import Dataset, open_dataset
 from hgde.experiments.jobs import Done, Job
 from hgde.experiments.meter import PeakMeter
-from hgde.experiments.objectives import cross_fitted
+from hgde.training.cross_fitting import cross_fitted
 from hgde.pipeline import Prepared, Reporter, Settings, fit, make_settings, prepare, versions
 from hgde.tasks import Part, Problem
 from hgde.training.trainer import Epoch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,8 @@ from hgde.graph import Features, Graph
 from hgde.models.base import Shape
 from hgde.pipeline.folder import RunError, RunFolder
 from hgde.pipeline.prepare import Prepared, build_learner, choose_device, number_type, prepare, versions
-from hgde.pipeline.settings import Settings
-from hgde.tasks import PARTS, Learner, Scores, Table, Task
+from hgde.pipeline.settings import Settings, make_settings
+from hgde.tasks import PARTS, Learner, Problem, Scores, Table, Task
 from hgde.training import checkpoint
 
 Array = np.ndarray[Any, Any]
@@ -91,6 +91,13 @@ class Fitted:
             for name in scored
         }
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as plain values and tensors: settings, what was fitted, weights, and the data it was trained on."""
+        weights = {name: value.cpu() for name, value in self.learner.state_dict().items()}
+        own = None if self.own is None else (self.own.dataset, replace(self.own.problem, task=None))  # type: ignore[arg-type]  # put back when read
+        state = (self.settings.to_dict(), self.task.fitted(), weights, self.preprocessor.state(), self.shape, own)
+        return _rebuild, state
+
     def keep(self, folder: str | Path) -> None:
         """Write a run folder with this model alone."""
         run = RunFolder(Path(folder))
@@ -150,6 +157,24 @@ def load(folder: str | Path, seed: int | None = None) -> Fitted:
         raise RunError(f"{path} does not fit the settings of its run: {_first_line(error)}") from None
     device = choose_device(settings.run.device)
     return Fitted(settings, task, learner.to(device).eval(), preprocessor, shape, None, device, run)
+
+
+def _rebuild(
+    stored: dict[str, Any],
+    fitted: dict[str, Any],
+    weights: dict[str, Tensor],
+    preprocessing: tuple[dict[str, Any], dict[str, Tensor]],
+    shape: Shape,
+    own: tuple[Dataset, Problem] | None,
+) -> Fitted:
+    settings = make_settings(stored)
+    task = settings.task.entry.from_fitted(settings.task.options, fitted)
+    preprocessor = Preprocessor.from_state(*preprocessing)
+    learner = build_learner(settings, task, shape, randomness.make_generator(0))
+    learner.load_state_dict(weights)
+    known = None if own is None else Prepared(own[0], replace(own[1], task=task), preprocessor)
+    device = choose_device(settings.run.device)
+    return Fitted(settings, task, learner.to(device).eval(), preprocessor, shape, known, device)
 
 
 def node_ids(dataset: Dataset) -> Array:

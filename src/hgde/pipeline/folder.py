@@ -16,7 +16,7 @@ from typing import Any
 
 from hgde.data import Dataset
 from hgde.data.store import load_dataset, save_dataset
-from hgde.pipeline.settings import Settings, make_settings
+from hgde.pipeline.settings import Settings, restore_settings
 from hgde.registry import untrusted
 from hgde.sections import SettingsError
 from hgde.training.checkpoint import write_atomically
@@ -102,12 +102,12 @@ class RunFolder:
             )
         try:
             with untrusted():
-                return make_settings(stored.get("settings", {}))
+                return restore_settings(stored.get("settings", {}), stored.get("given", {}))
         except SettingsError as error:
             raise RunError(f"{self.path / 'settings.json'}: {error}") from None
 
     def write_settings(self, settings: Settings) -> None:
-        self.write("settings.json", {"format": FORMAT, "settings": settings.to_dict()})
+        self.write("settings.json", {"format": FORMAT, "settings": settings.to_dict(), "given": settings.given})
 
     def data(self) -> Dataset:
         """The data set the run was made with, from its own copy."""

@@ -1,136 +1,163 @@
-"""Links by rules of thumb: what pairs have in common in the training graph, or how their features differ."""
+"""Links without a trained model: counts of paths, and a random forest on differences of features.
+
+Every entry of :data:`HEURISTICS` is a function ``(graph, features, pairs, *, negatives, seed) -> scores`` with
+``graph`` the edges that may be seen, ``pairs [2, M]`` the pairs to score and ``scores [M]`` in double precision, larger
+for likelier links. What a heuristic does not need, it ignores.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from hgde.tasks.base import Array, Problem
-from hgde.tasks.baselines import HELD_OUT, Predictions, baseline, feature_matrix
-from hgde.tasks.metrics import PAIRS
+from hgde.graph import Features, Graph, SparseFeatures
+from hgde.registry import Registry
 
-_MOST_TRAINING_PAIRS = 20_000
-_KATZ = 0.05
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
+Heuristic = Callable[..., Tensor]
 
-def _adjacency(problem: Problem) -> Any:
-    """The training graph as 0 and 1, undirected, without loops."""
-    matrix = problem.graph.to_scipy().astype(np.float64).tocsr()
-    matrix.setdiag(0)
-    matrix.eliminate_zeros()
-    matrix = matrix.maximum(matrix.T).tocsr()
-    matrix.data[:] = 1
-    return matrix
+HEURISTICS: Registry[Heuristic] = Registry(
+    "link heuristic", "heuristics", home=("hgde.tasks.heuristics",), accepts=callable
+)
 
 
-def _for_pairs(problem: Problem, score: Any) -> Predictions:
-    """Scores of both parts as log-odds; only their order means anything, zero standing for nothing in common."""
-    return {name: _as_odds(score(*problem.parts[name].items.cpu().numpy())) for name in HELD_OUT}
+def score_pairs(
+    name: str | Heuristic,
+    graph: Graph,
+    features: Features | None,
+    pairs: Tensor,
+    *,
+    negatives: Tensor | None = None,
+    seed: int = 0,
+) -> Tensor:
+    """Scores ``[M]`` of node pairs ``[2, M]`` by a heuristic.
 
-
-def _as_odds(values: Array) -> Tensor:
-    odds = torch.from_numpy(np.asarray(values, dtype=np.float64).ravel())
-    return odds - 0.5 * odds[odds > 0].min() if bool((odds > 0).any()) else odds - 1
-
-
-def _shared(left: Any, right: Any, u: Array, v: Array) -> Array:
-    """``sum_w left_uw right_vw`` for pairs, a piece at a time so that memory stays small."""
-    pieces = [
-        np.asarray(left[u[k : k + 20_000]].multiply(right[v[k : k + 20_000]]).sum(1)).ravel()
-        for k in range(0, len(u), 20_000)
-    ]
-    return np.concatenate(pieces) if pieces else np.zeros(0)
-
-
-@baseline("common-neighbours", PAIRS)
-def common_neighbours(problem: Problem) -> Predictions:
-    """How many neighbours the two nodes share."""
-    matrix = _adjacency(problem)
-    return _for_pairs(problem, lambda u, v: _shared(matrix, matrix, u, v))
-
-
-@baseline("adamic-adar", PAIRS)
-def adamic_adar(problem: Problem) -> Predictions:
-    """Shared neighbours, each counted ``1 / log(degree)``. Adamic and Adar, Friends and neighbors on the web, 2003."""
-    import scipy.sparse as sp
-
-    matrix = _adjacency(problem)
-    degree = np.asarray(matrix.sum(1)).ravel()
-    weighted = matrix @ sp.diags(1 / np.log(np.maximum(degree, 2)))
-    return _for_pairs(problem, lambda u, v: _shared(weighted.tocsr(), matrix, u, v))
-
-
-@baseline("preferential-attachment", PAIRS)
-def preferential_attachment(problem: Problem) -> Predictions:
-    """The product of the two degrees. Barabási and Albert, 1999."""
-    degree = np.asarray(_adjacency(problem).sum(1)).ravel()
-    return _for_pairs(problem, lambda u, v: degree[u] * degree[v])
-
-
-@baseline("katz", PAIRS)
-def katz(problem: Problem) -> Predictions:
-    """Walks between the two nodes, ``sum_k b^k (A^k)_uv`` up to four steps, ``b = 0.05`` over the mean degree's root.
-
-    ``(A^4)_uv = <A^2 row u, A^2 row v>``: the second power is all that is stored. Katz, 1953.
+    ``negatives [2, K]`` are pairs known not to be links, for heuristics that are fitted; their links are the edges of
+    ``graph``.
     """
-    matrix = _adjacency(problem)
-    rate = _KATZ / max(1.0, np.sqrt(matrix.sum() / max(matrix.shape[0], 1)))
-    square = (matrix @ matrix).tocsr()
-
-    def score(u: Array, v: Array) -> Array:
-        one, two = _shared(_identity_rows(matrix), matrix, u, v), _shared(matrix, matrix, u, v)
-        three, four = _shared(square, matrix, u, v), _shared(square, square, u, v)
-        return rate * one + rate**2 * two + rate**3 * three + rate**4 * four
-
-    return _for_pairs(problem, score)
+    if pairs.dim() != 2 or pairs.shape[0] != 2:
+        raise ValueError(f"pairs must have shape [2, M] (one column per pair), got {list(pairs.shape)}")
+    return HEURISTICS.get(name)(graph, features, pairs, negatives=negatives, seed=seed)
 
 
-def _identity_rows(matrix: Any) -> Any:
-    import scipy.sparse as sp
-
-    return sp.identity(matrix.shape[0], format="csr")
-
-
-@baseline("feature-likeness", PAIRS)
-def feature_likeness(problem: Problem) -> Predictions:
-    """Cosine of the two rows of features."""
-    from sklearn.preprocessing import normalize
-
-    x = normalize(feature_matrix(problem))
-
-    def score(u: Array, v: Array) -> Array:
-        if hasattr(x, "tocsr"):
-            return _shared(x, x, u, v)
-        return np.einsum("ij,ij->i", x[u], x[v])
-
-    return {name: torch.from_numpy(score(*problem.parts[name].items.cpu().numpy())) for name in HELD_OUT}
+@HEURISTICS.register("common-neighbours")
+def common_neighbours(graph: Graph, features: Features | None, pairs: Tensor, **_: Any) -> Tensor:
+    """``|N(u) & N(v)|``; cost per pair: the smaller degree."""
+    return _shared(_binary(graph), pairs, np.ones(graph.num_nodes))
 
 
-@baseline("feature-forest", PAIRS)
-def feature_forest(problem: Problem) -> Predictions:
-    """A random forest on the absolute differences of the two rows of features (of at most 20,000 training edges and as
-    many non-edges); wide features are reduced to 64 principal directions first."""
-    from sklearn.decomposition import TruncatedSVD
-    from sklearn.ensemble import RandomForestClassifier
+@HEURISTICS.register("adamic-adar")
+def adamic_adar(graph: Graph, features: Features | None, pairs: Tensor, **_: Any) -> Tensor:
+    """``sum 1 / log(degree)`` over common neighbours (Adamic and Adar, Friends and neighbors on the web, 2003)."""
+    adjacency = _binary(graph)
+    degree = np.asarray(adjacency.sum(0)).ravel()
+    # A common neighbour has at least two edges, so what is put for the others is never read.
+    return _shared(adjacency, pairs, 1 / np.log(np.maximum(degree, 2)))
 
-    x = feature_matrix(problem)
-    if x.shape[1] > 128:
-        x = TruncatedSVD(64, random_state=0).fit_transform(x)
-    x = x.toarray() if hasattr(x, "toarray") else np.asarray(x)
-    generator = torch.Generator().manual_seed(0)
-    edges = problem.parts["train"].items.cpu()
-    edges = edges[:, torch.randperm(edges.shape[1], generator=generator)[:_MOST_TRAINING_PAIRS]]
-    others = problem.extra.to("cpu").sample_training_negatives(edges.shape[1], generator)
-    pairs = torch.cat([edges, others], 1).numpy()
-    linked = np.r_[np.ones(edges.shape[1], int), np.zeros(others.shape[1], int)]
-    forest = RandomForestClassifier(100, min_samples_leaf=2, random_state=0, n_jobs=1)
-    forest.fit(np.abs(x[pairs[0]] - x[pairs[1]]), linked)
 
-    def odds(u: Array, v: Array) -> Tensor:
-        chance = forest.predict_proba(np.abs(x[u] - x[v]))[:, 1]
-        return torch.logit(torch.from_numpy(chance).clamp(1e-6, 1 - 1e-6))
+@HEURISTICS.register("katz")
+def katz(
+    graph: Graph,
+    features: Features | None,
+    pairs: Tensor,
+    *,
+    beta: float = 0.005,
+    length: int = 5,
+    block: int = 512,
+    **_: Any,
+) -> Tensor:
+    """``sum_{l <= length} beta^l (number of paths of length l)`` (Katz, A new status index, 1953).
 
-    return {name: odds(*problem.parts[name].items.cpu().numpy()) for name in HELD_OUT}
+    Memory ``block N``, cost ``length E`` per distinct first node of a pair.
+    """
+    adjacency = _binary(graph).astype(np.float64)
+    sources, place = np.unique(pairs[0].cpu().numpy(), return_inverse=True)
+    targets = pairs[1].cpu().numpy()
+    scores = np.zeros(targets.size)
+    for start in range(0, sources.size, block):
+        chosen = sources[start : start + block]
+        paths = adjacency[chosen].toarray() * beta
+        total = paths.copy()
+        for _step in range(length - 1):
+            paths = beta * (adjacency.T @ paths.T).T
+            total += paths
+        inside = (place >= start) & (place < start + block)
+        scores[inside] = total[place[inside] - start, targets[inside]]
+    return torch.from_numpy(scores)
+
+
+class FeatureForest:
+    """A random forest on ``|x_u - x_v|``: what features alone say about links.
+
+    Args:
+        trees: number of trees.
+        seed: of the forest.
+    """
+
+    def __init__(self, trees: int = 100, seed: int = 0) -> None:
+        from sklearn.ensemble import RandomForestClassifier
+
+        self.forest = RandomForestClassifier(n_estimators=trees, min_samples_leaf=2, random_state=seed)
+
+    def fit(self, features: Features, links: Tensor, negatives: Tensor) -> FeatureForest:
+        """Learn from pairs that are links and pairs that are not, both ``[2, K]``."""
+        if not links.shape[1] or not negatives.shape[1]:
+            raise ValueError(
+                f"a forest needs links and non-links to learn from, got {links.shape[1]} and {negatives.shape[1]}"
+            )
+        joined = torch.cat([links, negatives], dim=1)
+        labels = np.repeat([1, 0], [links.shape[1], negatives.shape[1]])
+        self.forest.fit(_differences(features, joined), labels)
+        return self
+
+    def predict(self, features: Features, pairs: Tensor) -> Tensor:
+        """Probabilities ``[M]`` of links."""
+        return torch.from_numpy(self.forest.predict_proba(_differences(features, pairs))[:, 1])
+
+
+@HEURISTICS.register("feature-forest")
+def feature_forest(
+    graph: Graph,
+    features: Features | None,
+    pairs: Tensor,
+    *,
+    negatives: Tensor | None = None,
+    seed: int = 0,
+    **_: Any,
+) -> Tensor:
+    """:class:`FeatureForest` fitted on the graph's edges against ``negatives``."""
+    if features is None or negatives is None:
+        missing = "features" if features is None else "negatives, pairs that are not links"
+        raise ValueError(f"feature-forest is fitted and needs {missing}")
+    return FeatureForest(seed=seed).fit(features, graph.undirected_edges, negatives).predict(features, pairs)
+
+
+def _binary(graph: Graph) -> csr_matrix:
+    """0/1 adjacency without loops."""
+    adjacency = graph.to_scipy().tolil()
+    adjacency.setdiag(0)
+    adjacency = adjacency.tocsr()
+    adjacency.eliminate_zeros()
+    adjacency.data[:] = 1
+    return adjacency
+
+
+def _shared(adjacency: csr_matrix, pairs: Tensor, weights: np.ndarray[Any, Any]) -> Tensor:
+    """``sum_k a_uk a_vk weights_k`` of every pair."""
+    u, v = pairs.cpu().numpy()
+    products = adjacency[u].multiply(adjacency[v])
+    return torch.from_numpy(np.asarray(products @ weights, dtype=np.float64).ravel())
+
+
+def _differences(features: Features, pairs: Tensor) -> Any:
+    u, v = pairs
+    if isinstance(features, SparseFeatures):
+        matrix = features.to_scipy()
+        return abs(matrix[u.cpu().numpy()] - matrix[v.cpu().numpy()]).tocsr()
+    return (features[u] - features[v]).abs().detach().cpu().numpy()

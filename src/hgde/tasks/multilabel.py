@@ -54,7 +54,11 @@ class MultiLabel(Task):
     def pose(cls, dataset: Dataset, options: MultiLabelSettings, data: DataSettings) -> Problem:
         if dataset.label_sets is None:
             raise TaskError(f"{dataset.name} has no label columns of 0 and 1; name several with --label-column a,b,c")
-        return cls.pose_on(dataset, options, node_split(dataset, data.protocol, index=data.split, seed=data.split, targets=dataset.label_sets))
+        return cls.pose_on(
+            dataset,
+            options,
+            node_split(dataset, data.protocol, index=data.split, seed=data.split, targets=dataset.label_sets),
+        )
 
     @classmethod
     def pose_on(cls, dataset: Dataset, options: MultiLabelSettings, split: NodeSplit) -> Problem:

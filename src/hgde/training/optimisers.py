@@ -44,8 +44,16 @@ class Optimisers:
             from hgde.training.point_adam import PointAdam
 
             self.parts["radam"] = PointAdam(points, lr=settings.lr)
+        self.warm_up = settings.warm_up
+        self._rates = {id(part): [group["lr"] for group in part.param_groups] for part in self.parts.values()}
 
-    def step(self) -> None:
+    def step(self, epoch: int) -> None:
+        """One step; over the first epochs (counted from 0) the learning rates rise to their values."""
+        if epoch <= self.warm_up:
+            share = 1.0 if epoch == self.warm_up else (epoch + 1) / (self.warm_up + 1)
+            for part in self.parts.values():
+                for group, rate in zip(part.param_groups, self._rates[id(part)], strict=True):
+                    group["lr"] = share * rate
         for part in self.parts.values():
             part.step()
 

@@ -16,11 +16,12 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from hgde import randomness
 from hgde.geometry import count_projections
+from hgde.sections import SettingsError
 from hgde.solvers import InputError
 from hgde.tasks import Learner, Metric, Problem, Scores
 from hgde.training import checkpoint
 from hgde.training.optimisers import Optimisers
-from hgde.training.settings import TrainingSettings
+from hgde.training.settings import TrainingSettings, changed
 
 MOST_SECONDS_LOST = 30.0
 """A run whose epochs are slow is kept more often than its settings ask for."""
@@ -73,6 +74,7 @@ class _Progress:
     validation: Scores = field(default_factory=dict)
     projected: int = 0
     seconds: float = 0.0
+    epoch_ms: float = 0.0
     history: list[dict[str, float]] = field(default_factory=list)
 
 
@@ -104,6 +106,11 @@ class Trainer:
         self.learner, self.problem, self.settings, self.seed = learner, problem, settings, seed
         self.task, self.generator, self.checkpoint_every = problem.task, generator, checkpoint_every
         self.optimisers = Optimisers(learner, settings)
+        if not self.optimisers.parts and settings != TrainingSettings():
+            raise SettingsError(
+                "nothing of this model is trained, so that settings of the training have no effect; leave out "
+                + ", ".join(f"training.{name}" for name in changed(settings))
+            )
         self.path = None if folder is None else folder / "checkpoint.safetensors"
         self.averaged: AveragedModel | None = None
         self.best: dict[str, Tensor] = {}
@@ -130,8 +137,9 @@ class Trainer:
             and progress.epoch < settings.epochs
             and progress.epoch - progress.best_epoch < settings.patience
         ):
-            began = time.perf_counter()
-            count = min(settings.validate_every, settings.epochs - progress.epoch)
+            began, left = time.perf_counter(), settings.epochs - progress.epoch
+            # Validation falls on multiples, whatever epoch a run was stopped at before.
+            count = min(settings.validate_every - progress.epoch % settings.validate_every, left)
             trained = [self._train_epoch() for _ in range(count)]
             times.append((time.perf_counter() - began) / count)
             progress.epoch += count
@@ -145,11 +153,13 @@ class Trainer:
                 saved, last_saved = time.perf_counter(), progress.epoch
             if on_epoch is not None:
                 on_epoch(record)
+        if times:
+            progress.epoch_ms = 1000 * float(torch.tensor(times).median())
+        if self.path is not None:
+            self._save()  # before the best weights are put in: a run with more epochs goes on from the last ones
         self.learner.load_state_dict(self.best)
         self.learner.eval()
         test = self._test_scores()
-        if self.path is not None:
-            self._save()
         return Outcome(
             seed=self.seed,
             best_epoch=progress.best_epoch,
@@ -159,7 +169,7 @@ class Trainer:
             curvatures=self.learner.model.curvatures(),
             projected=progress.projected,
             seconds=progress.seconds,
-            epoch_ms=1000 * float(torch.tensor(times).median()) if times else 0.0,
+            epoch_ms=progress.epoch_ms,
             peak_mib=peak_memory_mib(),
             history=progress.history,
         )
@@ -258,20 +268,33 @@ class Trainer:
 
     def _restore(self) -> None:
         assert self.path is not None
-        tensors, meta = checkpoint.load(self.path)
-        if meta["seed"] != self.seed:
-            raise checkpoint.CheckpointError(f"{self.path} is of seed {meta['seed']}, not {self.seed}")
-
-        def part(prefix: str) -> dict[str, Tensor]:
-            return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-
-        self.learner.load_state_dict(part("model/"))
-        self.best = part("best/")
+        path = self.path
+        tensors, meta = checkpoint.load(path)
+        seed = checkpoint.read_field(path, meta, "seed", int)
+        if seed != self.seed:
+            raise checkpoint.CheckpointError(f"{path} is of seed {seed}, not {self.seed}")
+        best = checkpoint.part_of(tensors, "best/")
+        checkpoint.load_weights(self.learner, best, f"{path} (best)")  # a check: the last weights follow
+        checkpoint.load_weights(self.learner, checkpoint.part_of(tensors, "model/"), f"{path} (model)")
         if self.averaged is not None:
-            self.averaged.load_state_dict(part("average/"))
-        self.optimisers.restore(part("optimiser/"), meta["numbers"])
-        self.progress = _Progress(**meta["progress"])
-        self.generator.set_state(tensors["generator"])
+            checkpoint.load_weights(self.averaged, checkpoint.part_of(tensors, "average/"), f"{path} (average)")
+        numbers = checkpoint.read_field(path, meta, "numbers", dict)
+        stored = checkpoint.read_field(path, meta, "progress", dict)
+        try:
+            self.optimisers.restore(checkpoint.part_of(tensors, "optimiser/"), numbers)
+            self.generator.set_state(tensors["generator"])
+            progress = _Progress(**stored)
+        except (KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
+            raise checkpoint.CheckpointError(f"{path} is damaged: {type(error).__name__}: {error}") from None
+        for name, value in vars(_Progress()).items():
+            wanted = int | float if isinstance(value, float) else type(value)
+            if not isinstance(getattr(progress, name), wanted):
+                raise checkpoint.CheckpointError(
+                    f"{path} is damaged: field 'progress.{name}' should be {type(value).__name__}, it is "
+                    f"{type(getattr(progress, name)).__name__}"
+                )
+        self.best = {name: value.to(self.generator.device) for name, value in best.items()}
+        self.progress = progress
 
 
 def peak_memory_mib() -> float:

@@ -84,7 +84,7 @@ def katz(
         chosen = sources[start : start + block]
         paths = adjacency[chosen].toarray() * beta
         total = paths.copy()
-        for _ in range(length - 1):
+        for _step in range(length - 1):
             paths = beta * (adjacency.T @ paths.T).T
             total += paths
         inside = (place >= start) & (place < start + block)

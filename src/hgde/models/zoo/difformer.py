@@ -20,7 +20,7 @@ def attend_simple(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """``sum_j (1 + <q_i, k_j>) v_j / sum_j (1 + <q_i, k_j>)`` with ``q`` and ``k`` of norm 1; cost ``N d^2``, no table.
 
     The norm is that of all rows together, as in the authors' code: the sum below is then never less than
-    ``N - sqrt(N)``. The paper's text has unit rows; with them, weight decay on ``W_q`` and ``W_k`` makes training erratic.
+    ``N - sqrt(N)``. (In the paper the rows have norm 1 each.)
     """
     q, k = (x / x.norm().clamp_min(torch.finfo(x.dtype).tiny) for x in (q, k))
     return (v.sum(0) + q @ (k.T @ v)) / (v.shape[0] + q @ k.sum(0))[:, None]

@@ -52,10 +52,11 @@ def imports(path: Path):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            names = [alias.name for alias in node.names] if node.module == "hgde" else [""]
+            names = [alias.name for alias in node.names if not alias.name.startswith("__")]
+            names = names if node.module == "hgde" else [""]
             yield from ((f"{'.' * node.level}{node.module or ''}.{name}".rstrip("."), node.lineno) for name in names)
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
-            # A module named by text is imported as well; a registry's home is read off its own declaration.
+            # A module named by text is imported as well.
             yield from (
                 (text.value.partition(":")[0], node.lineno)
                 for text in node.args

@@ -68,15 +68,15 @@ if TYPE_CHECKING:
     from hgde.graph import SparseFeatures as SparseFeatures
     from hgde.graph.measures.ricci import ollivier_ricci as ollivier_ricci
     from hgde.models import HGDE as HGDE
+    from hgde.models import MODELS as MODELS
     from hgde.models import HGDEConv as HGDEConv
     from hgde.models import HPDEBlock as HPDEBlock
-    from hgde.models import MODELS as MODELS
     from hgde.models import Model as Model
     from hgde.pipeline import Settings as Settings
     from hgde.pipeline import fit as fit
     from hgde.pipeline import make_settings as make_settings
-    from hgde.solvers import Flow as Flow
     from hgde.solvers import SOLVERS as SOLVERS
+    from hgde.solvers import Flow as Flow
     from hgde.solvers import Solution as Solution
     from hgde.solvers import odeint as odeint
     from hgde.tasks import METRICS as METRICS

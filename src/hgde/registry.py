@@ -121,6 +121,10 @@ class Registry(Generic[T]):
         module = str(getattr(self.get(name), "__module__", "") or type(self.get(name)).__module__)
         return "built in" if module.partition(".")[0] == "hgde" else module
 
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Pickled by name: there is one registry of a kind in a process."""
+        return _find_registry, (self.plural, self._home)
+
     def __contains__(self, name: object) -> bool:
         self._complete()
         return name in self._entries or name in self._aliases or name in self._plugins
@@ -179,6 +183,12 @@ class Registry(Generic[T]):
             f"unknown {self.noun} {key!r}; {hint}There are {', '.join(names)} (`hgde list {self.plural}`), or name "
             'your own as "package.module:Name"'
         )
+
+
+def _find_registry(plural: str, home: tuple[str, ...]) -> Registry[Any]:
+    for name in home:
+        import_module(name)
+    return REGISTRIES[plural]
 
 
 def _identity(entry: Any) -> str:

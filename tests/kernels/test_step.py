@@ -52,7 +52,7 @@ def test_tangent_sum_is_the_sum_of_log_maps(name, kind, backend):
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("kind", WEIGHTS)
 def test_fused_steps_equal_reference(kind, activation, residual, keep, monkeypatch):
-    monkeypatch.setattr("hgde.kernels.fused.KEEP_BYTES", keep)
+    monkeypatch.setattr("hgde.kernels.ops.diffusion.KEEP_BYTES", keep)
     for name, graph in graphs().items():
         width = 6
         tensors, build = weights(kind, graph, width)
@@ -78,7 +78,7 @@ def test_fused_steps_equal_reference(kind, activation, residual, keep, monkeypat
 @pytest.mark.parametrize("kind", WEIGHTS)
 @pytest.mark.parametrize("directed", [True, False])
 def test_gradcheck_of_the_whole_step(kind, directed, monkeypatch):
-    monkeypatch.setattr("hgde.kernels.fused.KEEP_BYTES", 0)
+    monkeypatch.setattr("hgde.kernels.ops.diffusion.KEEP_BYTES", 0)
     graph, width = awkward(directed, 9), 3
     tensors, build = weights(kind, graph, width)
     inputs = leaves(
@@ -157,7 +157,7 @@ def test_pulled_back_points_have_the_reference_gradient():
 
 @pytest.mark.parametrize("kind", WEIGHTS)
 def test_result_does_not_depend_on_the_number_of_threads(kind, monkeypatch):
-    monkeypatch.setattr("hgde.kernels.pool.MIN_WORK", 1)
+    monkeypatch.setattr("hgde.kernels.cpu.threads.MIN_WORK", 1)
     graph, width = awkward(True, 400, 1), 8
     tensors, build = weights(kind, graph, width, torch.float32)
     before = torch.get_num_threads()

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from hgde.geometry import ball
-from hgde.kernels import fused_pairs, streamed, tangent_sum_global, tangent_sum_global_linear
+from hgde.kernels import reference, tangent_sum_global, tangent_sum_global_linear
+from hgde.kernels.ops import pairs
 from kernels.graphs import points
 
 FLOAT32_BUDGET = 5e-6
@@ -26,9 +27,9 @@ def scores(nodes, heads, dtype=torch.float64):
 @pytest.mark.parametrize("nodes", [1, 5, 90])
 @pytest.mark.parametrize("backend", ["fused", "reference"])
 def test_tiles_equal_the_dense_table(backend, nodes, heads, monkeypatch):
-    monkeypatch.setattr(fused_pairs, "ROWS", 32)
-    monkeypatch.setattr(fused_pairs, "COLUMNS", 40)
-    monkeypatch.setattr(streamed, "PAIRS", 2000)
+    monkeypatch.setattr(pairs, "ROWS", 32)
+    monkeypatch.setattr(pairs, "COLUMNS", 40)
+    monkeypatch.setattr(reference, "PAIRS", 2000)
     inputs = [t.requires_grad_() for t in (points(nodes, 6), *scores(nodes, heads), torch.tensor(0.7).double())]
     ours, theirs = tangent_sum_global(*inputs, backend=backend), dense(*inputs)
     torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-13)

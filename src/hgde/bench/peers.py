@@ -64,19 +64,27 @@ def pyg_epoch(data: Citations, width: int, layers: int) -> Callable[[], None]:
 
 def hgde_epoch(data: Citations, width: int, time: float) -> Callable[[], None]:
     """One training epoch of the package's own model, as its trainer runs it: classes of the training nodes alone."""
-    from hgde.models import HGDE
-    from hgde.settings import Settings
+    from hgde import randomness
+    from hgde.models import HGDE, Shape
+    from hgde.sections import build
+    from hgde.tasks.base import Learner, SelectNodes
     from hgde.training.optimisers import Optimisers
+    from hgde.training.settings import TrainingSettings
 
-    settings = Settings(width=width, time=time)
-    model = HGDE.from_settings(settings, data.features.shape[1], int(data.labels.max()) + 1)
+    classes = int(data.labels.max()) + 1
+    model = HGDE(
+        build(HGDE.Settings, {"width": width, "time": time}),
+        Shape(int(data.features.shape[1]), data.graph.num_nodes, classes),
+    )
+    learner = Learner(model, SelectNodes(), classes).train()
     model.prepare(data.graph)
-    model.train()
-    optimisers = Optimisers(model, settings)
+    optimisers = Optimisers(learner, TrainingSettings())
+    source = randomness.make_generator(0)
 
     def epoch() -> None:
         optimisers.zero_grad()
-        logits = model(data.features, data.graph, data.train)
+        with randomness.use(source):
+            logits = learner(data.features, data.graph, data.train)
         nn.functional.cross_entropy(logits, data.labels[data.train]).backward()
         optimisers.step()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Annotated, Any
 
-import click
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
@@ -21,8 +20,9 @@ COMMANDS = {
     "list": ("hgde.cli.listing:list_entries", "Name the models, diffusivities, solvers, metrics, ... there are."),
     "data": ("hgde.cli.data:data", "List, describe and fetch data sets."),
     "orders": ("hgde.cli.orders:orders", "Declared and measured order of every solver."),
+    "compare": ("hgde.cli.compare:compare", "Which model is right for a graph? Several, side by side."),
+    "tune": ("hgde.cli.tune:tune", "Search for settings on your own data."),
     "reproduce": ("hgde.cli.reproduce:reproduce", "The published tables, ours beside published."),
-    "search": ("hgde.cli.reproduce:search", "Search for better settings of a table's row."),
     "bench": ("hgde.cli.bench:bench", "Every speed and memory ratio beside its bar."),
 }
 
@@ -34,9 +34,7 @@ class _Lazy(TyperCommand):
         super().__init__(name, help=help, callback=None)
         self.place = place
 
-    def make_context(
-        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
-    ) -> click.Context:
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         module, _, function = self.place.partition(":")
         target = getattr(import_module(module), function)
         if isinstance(target, typer.Typer):
@@ -49,10 +47,10 @@ class _Lazy(TyperCommand):
 
 
 class _Commands(TyperGroup):
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
         return _Lazy(cmd_name, *COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hgde.pipeline.settings import default_flat_settings, make_settings, place_flat, read_settings
+from hgde.pipeline.settings import default_flat_settings, make_settings, owners_of, place_flat, read_settings
 from hgde.sections import Leaf, nested, overlay, parse_assignment
 
 SettingsFile = Annotated[
@@ -25,12 +25,13 @@ Assignments = Annotated[
 _PANELS = {"data": "Data", "preprocessing": "Preprocessing", "task": "Task", "model": "Model", "training": "Training"}
 
 
-def with_settings(command: Callable[..., None]) -> Callable[..., None]:
+def with_settings(command: Callable[..., None], sections: tuple[str, ...] = ()) -> Callable[..., None]:
     """Give a command an option for every setting of the default model; it receives them, merged, as ``settings``.
 
-    It also receives ``given``: the nested values that the user gave, in a file or as options.
+    It also receives ``given``: the nested values that the user gave, in a file or as options. With ``sections``, there
+    are options for the settings of these alone.
     """
-    flat = default_flat_settings()
+    flat = {name: leaf for name, leaf in default_flat_settings().items() if not sections or leaf.section in sections}
     own = inspect.signature(command, eval_str=True).parameters
     parameters = [p for name, p in own.items() if name not in ("settings", "given")]
     parameters += [_keyword("settings_file", SettingsFile), _keyword("assignments", Assignments)]
@@ -64,7 +65,8 @@ def _annotation(name: str, leaf: Leaf) -> Any:
     flag = f"--{name.replace('_', '-')}"
     names = [f"{flag}/--no-{flag[2:]}"] if wanted is bool else [flag]
     metavar = "|".join(leaf.choices) if leaf.choices else ("A,B,..." if is_tuple else None)
-    owner = f" [dim]({leaf.owners[-1][1]})[/dim]" if leaf.owners and leaf.owners[-1][0] != "model" else ""
+    entries = owners_of(name)
+    owner = f" [dim]({', '.join(entries[:3])}{', ...' if len(entries) > 3 else ''})[/dim]" if entries else ""
     shown = "" if default in (None, "") else f" [dim]Default: {default}[/dim]"
     option = typer.Option(
         *names,

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from hgde.pipeline.settings import default_flat_settings
+from hgde.pipeline.settings import default_flat_settings, flat_settings
 from hgde.sections import Leaf
 
 C = TypeVar("C", bound=type)
@@ -30,10 +30,12 @@ def settings_of_task(task: str) -> dict[str, Leaf]:
     """The settings that an estimator for this task takes, by flat name."""
     taken = {}
     for name, leaf in default_flat_settings().items():
-        owner = next((entry for path, entry in leaf.owners if path == "task"), task)
+        own = (
+            [leaf] if leaf.section != "task" else [one for one in flat_settings()[name] if ("task", task) in one.owners]
+        )
         is_data = leaf.section == "data" and name not in _KEPT_OF_DATA
-        if name not in _LEFT_OUT and owner == task and not is_data:
-            taken[name] = leaf
+        if name not in _LEFT_OUT and own and not is_data:
+            taken[name] = own[0]
     return taken
 
 

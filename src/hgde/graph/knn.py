@@ -19,7 +19,7 @@ def nearest_neighbours(features: Features, k: int, *, block: int = 512) -> Tenso
     ``|x - y|^2 = |x|^2 + |y|^2 - 2<x, y>`` in double precision on centred features finds the rows that can be among the
     nearest, given what rounding may have done to it; these are measured by ``sum (x - y)^2``, whose value depends on
     the two rows alone. Equal distances go to the smaller number, however many there are, so the answer does not depend
-    on ``block``. Cost: ``N^2 F`` multiplications, ``3 block N`` numbers at once; rows that are copies of each other by
+    on ``block``. Cost: ``N^2 F`` multiplications, ``block N`` numbers at once; rows that are copies of each other by
     the thousand cost as much again.
     """
     dense = features.to_dense() if isinstance(features, SparseFeatures) else features
@@ -30,14 +30,16 @@ def nearest_neighbours(features: Features, k: int, *, block: int = 512) -> Tenso
     # Distances do not change, the cancellation in the formula does.
     centred = points - points.mean(0)
     square = (centred * centred).sum(1)
-    rounding = (_ROUNDING * (points.shape[1] + 8)) * square
+    # What the products may lose, and what centring lost of coordinates far from zero.
+    width, far = points.shape[1], points.abs().max() if points.numel() else 0.0
+    rounding = _ROUNDING * ((width + 8) * square + 4 * width**0.5 * far * square.sqrt())
     nearest = torch.empty(num_nodes, k, dtype=torch.int64, device=points.device)
     for start in range(0, num_nodes, block):
         rows = torch.arange(start, min(start + block, num_nodes), device=points.device)
-        distance = square[rows, None] + square[None, :] - 2 * (centred[rows] @ centred.T)
-        slack = rounding[rows, None] + rounding[None, :]
-        largest = torch.topk(distance + slack, k, largest=False).values[:, -1:]
-        possible = distance - slack <= largest
+        # What all entries of a row share, |x|^2, is left out.
+        bound = torch.addmm((square + rounding)[None, :], centred[rows], centred.T, alpha=-2)
+        largest = torch.topk(bound, k, largest=False).values[:, -1:]
+        possible = bound.sub_(2 * rounding) <= largest + 2 * rounding[rows, None]
         possible[torch.arange(rows.numel(), device=points.device), rows] = True
         nearest[rows] = _closest(points, rows, possible, k)
     return nearest
@@ -46,10 +48,11 @@ def nearest_neighbours(features: Features, k: int, *, block: int = 512) -> Tenso
 def _closest(points: Tensor, rows: Tensor, possible: Tensor, k: int) -> Tensor:
     """Of the possible columns of each row the ``k`` closest, itself first, equal ones in order of their number."""
     row, column = possible.nonzero().T
+    at_once = max(1, _PAIR_NUMBERS // max(points.shape[1], 1))
     exact = torch.cat(
         [
-            (points[rows[row[part]]] - points[column[part]]).square().sum(1)
-            for part in torch.arange(row.numel(), device=row.device).split(max(1, _PAIR_NUMBERS // max(points.shape[1], 1)))
+            (points[rows[one]] - points[other]).square().sum(1)
+            for one, other in zip(row.split(at_once), column.split(at_once), strict=True)
         ]
     )
     exact[rows[row] == column] = -1

@@ -1,4 +1,4 @@
-"""Which implementation runs: the fused CPU kernels or plain torch."""
+"""Which implementation runs: the compiled CPU kernels or plain torch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from torch import Tensor
 
 Backend = Literal["auto", "fused", "reference"]
 _CHOICES = ("auto", "fused", "reference")
-_FUSED_READY = True
 _FUSED_DTYPES = (torch.float32, torch.float64)
 
 
@@ -34,19 +33,19 @@ def get_backend() -> str:
 
 
 def use_fused(backend: Backend, *tensors: Tensor | None) -> bool:
-    """Whether the fused path serves these tensors: on the CPU, float32 or float64, all of one dtype, not traced."""
+    """Whether the compiled path serves these tensors: on the CPU, float32 or float64, all of one dtype."""
     chosen = _check(backend)
     if chosen == "auto":
         chosen = _default
     if chosen == "reference":
         return False
     present = [tensor for tensor in tensors if tensor is not None]
-    suitable = all(t.device.type == "cpu" and t.dtype == present[0].dtype for t in present)
-    suitable = suitable and present[0].dtype in _FUSED_DTYPES and not torch.compiler.is_compiling()
-    if chosen == "fused" and not suitable and backend == "fused":
+    first = present[0].dtype
+    suitable = first in _FUSED_DTYPES and all(t.device.type == "cpu" and t.dtype == first for t in present)
+    if not suitable and backend == "fused":
         found = ", ".join(sorted({f"{t.dtype} on {t.device}" for t in present}))
         raise ValueError(
             f"the fused kernels take float32 or float64 tensors of one dtype on the CPU, got {found}; "
             "convert the tensors, or leave backend='auto'"
         )
-    return suitable and _FUSED_READY
+    return suitable

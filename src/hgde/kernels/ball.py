@@ -8,6 +8,7 @@ from torch import Tensor
 
 from hgde.geometry import PoincareBall
 from hgde.kernels.backend import use_fused
+from hgde.kernels.ops import advance, maps
 
 
 class FusedBall(PoincareBall):
@@ -39,31 +40,23 @@ class FusedBall(PoincareBall):
     def expmap(self, x: Tensor, v: Tensor) -> Tensor:
         if not _served(x, v):
             return super().expmap(x, v)
-        from hgde.kernels.fused_maps import expmap
-
-        return _by_rows(expmap, self.c, x, v)
+        return _by_rows(lambda c, x, v: advance(x, v, c), self.c, x, v)
 
     def logmap(self, x: Tensor, y: Tensor) -> Tensor:
         if not _served(x, y):
             return super().logmap(x, y)
-        from hgde.kernels.fused_maps import logmap
-
-        return _by_rows(logmap, self.c, x, y)
+        return _by_rows(maps.logmap, self.c, x, y)
 
     def transport(self, x: Tensor, y: Tensor, v: Tensor) -> Tensor:
         if not _served(x, y, v):
             return super().transport(x, y, v)
-        from hgde.kernels.fused_transport import transport
-
-        return _by_rows(transport, self.c, x, y, v)
+        return _by_rows(maps.transport, self.c, x, y, v)
 
     def dexp_inv(self, x: Tensor, v: Tensor, w: Tensor, y: Tensor | None = None) -> Tensor:
         end = self.expmap(x, v) if y is None else y
         if not _served(x, v, w, end):
             return super().dexp_inv(x, v, w, end)
-        from hgde.kernels.fused_transport import dexp_inv
-
-        return _by_rows(dexp_inv, self.c, x, v, w, end)
+        return _by_rows(maps.shrink, self.c, x, v, self.transport(end, x, w))
 
 
 def _served(*tensors: Tensor) -> bool:
@@ -74,5 +67,5 @@ def _served(*tensors: Tensor) -> bool:
 def _by_rows(function: Callable[..., Tensor], c: Tensor, *tensors: Tensor) -> Tensor:
     shape = tensors[0].shape
     if len(shape) == 2:
-        return function(*tensors, c)
-    return function(*(t.reshape(-1, shape[-1]) for t in tensors), c).view(shape)
+        return function(c, *tensors)
+    return function(c, *(t.reshape(-1, shape[-1]) for t in tensors)).view(shape)

@@ -1,6 +1,7 @@
 """How the weight of an edge is stated, so that a kernel can work it out row by row without storing it per channel.
 
-Edge order is that of :class:`hgde.graph.Graph` everywhere.
+Edge order is that of :class:`hgde.graph.Graph` everywhere. Tensors that need no gradient are constants, and no work is
+done for their gradients.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from torch import Tensor
 class EdgeWeights:
     """One number per edge, ``values [E]``; the general form, and what a diffusivity of one's own returns.
 
-    ``origin [N]``, where given, is the weight of a virtual neighbour of each node at the origin.
+    ``origin [N]`` is the weight of a virtual neighbour at the origin: ``v_i += origin_i log_{z_i}(o)``.
     """
 
     values: Tensor
@@ -23,24 +24,40 @@ class EdgeWeights:
 
 @dataclass(frozen=True, eq=False)
 class AttentionWeights:
-    """Graph attention: ``mean over heads of softmax_j LeakyReLU(target_i + source_j)``, from node scores ``[N, H]``."""
+    """Graph attention from node scores ``target, source [N, H]``, averaged over heads.
+
+    ``a_ij = mean_h m_ij exp(l_ijh) / sum_k m_ik exp(l_ikh)`` with ``l_ijh = LeakyReLU(target_ih + source_jh)`` and ``m``
+    the edges' own weights, ``edge [E]``, not negative, 1 if not given.
+    """
 
     target: Tensor
     source: Tensor
     negative_slope: float = 0.2
+    edge: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class ChannelWeights:
-    """A number per edge and channel, ``scale[i] * table[index[e]]``.
+    """A number per edge and channel, ``scale[i] * table[index[e]] * edge[e]``.
 
-    ``table [K, d]`` has a row for each distinct value of the edge property, ``index [E]`` says which, and
-    ``scale [N, d]`` normalises the rows. Nothing of size edges x width is stored.
+    ``table [K, d]`` has a row for each distinct value of the edge property, ``index [E]`` says which, ``scale [N, d]``
+    normalises the rows, and ``edge [E]`` is the edges' own weight, 1 if not given. Nothing of size edges x width is
+    stored.
     """
 
     table: Tensor
     index: Tensor
     scale: Tensor
+    edge: Tensor | None = None
 
 
 LocalWeights = EdgeWeights | AttentionWeights | ChannelWeights
+
+
+def weight_tensors(weights: LocalWeights) -> tuple[Tensor | None, ...]:
+    """The numbers a weight is stated by, whole numbers left out."""
+    if isinstance(weights, EdgeWeights):
+        return weights.values, weights.origin
+    if isinstance(weights, AttentionWeights):
+        return weights.target, weights.source, weights.edge
+    return weights.table, weights.scale, weights.edge

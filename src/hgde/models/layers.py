@@ -17,8 +17,8 @@ class HyperbolicLinear(nn.Module):
 
     It takes vectors ``u`` in the tangent space at the origin, because both of its callers have them at hand: features
     are what the encoder maps with ``exp_o``, and ``log_o`` of that is the features again. So
-    ``exp_o(log_o(exp_o(x)) W)`` is ``z = exp_o(x W)``: one product, sparse when ``x`` is. The bias is a point ``b``, the
-    translation by it ``exp_z(PT_{o -> z}(log_o b))``, on the ball ``z ⊕ b``.
+    ``exp_o(log_o(exp_o(x)) W)`` is ``z = exp_o(x W)``: one product, sparse when ``x`` is. The bias is a point ``b``,
+    and ``exp_z(PT_{o -> z}(log_o b))`` is the translation by it, on the ball ``z ⊕ b``.
 
     Every space has the same parameters. On the ball and on Lorentz ``b`` is kept as the point ``sqrt(c) b`` of the unit
     ball, where Riemannian optimisers move it: a trained curvature shrinks or widens the ball and would leave a point
@@ -104,6 +104,23 @@ class Encoder(nn.Module):
         if isinstance(self.target, PoincareBall):
             return exp_origin(tangent, self.target.c)
         return self.target.expmap0(tangent)
+
+    @torch.no_grad()
+    def scale_to(self, features: Features, distance: float) -> None:
+        """Scale each layer's fresh weights so that what it gives has, on average, the length of points so far out.
+
+        A tangent vector ``v`` at the origin leads to a point at the distance ``2|v|``.
+        """
+        was_training = self.training
+        self.eval()
+        given: Features = features
+        for layer in (self.linear, *self.hidden):
+            assert isinstance(layer, HyperbolicLinear)
+            length = float(self._activate(layer.tangent(given)).norm(dim=-1).mean())
+            if length > 0:
+                layer.weight.mul_(0.5 * distance / length)
+            given = self._activate(layer.tangent(given))
+        self.train(was_training)
 
     def _activate(self, tangent: Tensor) -> Tensor:
         return drop(resolve_activation(self.activation)(tangent), self.state_dropout, self.training)

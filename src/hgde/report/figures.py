@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
-from matplotlib.ticker import FuncFormatter, LogLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 
 from hgde.report.contents import ComparisonReport, DiskView, Report, RunReport, TuningReport
 from hgde.report.measures import class_name
@@ -22,7 +22,8 @@ from hgde.report.measures import class_name
 INK = "#010203"
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#94673c", "#7b61cc", "#78a028", "#c83c5a")
 
-STYLE: dict[str, Any] = {
+# Any, since matplotlib lists every name in the type, and the list changes between its versions.
+STYLE: Any = {
     "text.color": INK,
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
@@ -79,6 +80,7 @@ def draw_losses(report: RunReport) -> Figure | None:
             axes.plot(history.epochs, values, color=COLOURS[colour], label=name, linewidth=1.6)
     _mark_best(axes, history.best_epoch)
     axes.set(xlabel="epoch", ylabel="loss")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend()
     return figure
 
@@ -197,7 +199,8 @@ def draw_view(view: DiskView, most_edges: int = 20_000) -> Figure:
         chosen = labels == k
         colour = "#8c8c8c" if k < 0 else COLOURS[k % 10]
         name = None if view.labels is None else _short(class_name(int(k), view.class_names))
-        axes.scatter(*points[chosen].T, s=size, color=colour, linewidths=0, label=name, rasterized=many, zorder=2)
+        x, y = points[chosen].T
+        axes.scatter(x, y, s=size, color=colour, linewidths=0, label=name, rasterized=many, zorder=2)
     axes.set(xlim=(-1.01, 1.01), ylim=(-1.01, 1.01), aspect="equal")
     axes.axis("off")
     if view.labels is not None and len(np.unique(labels)) <= 20:
@@ -238,8 +241,11 @@ def draw_trials(report: TuningReport) -> Figure | None:
     numbers, scores = zip(*complete, strict=True)
     figure, axes = _figure(6.4, 3.3)
     axes.scatter(numbers, scores, s=22, color=COLOURS[0], alpha=0.7, linewidths=0, label="trial")
-    axes.step(numbers, np.maximum.accumulate(scores), where="post", color=COLOURS[1], linewidth=1.6, label="best so far")
+    axes.step(
+        numbers, np.maximum.accumulate(scores), where="post", color=COLOURS[1], linewidth=1.6, label="best so far"
+    )
     axes.set(xlabel="trial", ylabel=report.score_name)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend()
     return figure
 

@@ -18,6 +18,7 @@ from typing import Any
 import jinja2
 import numpy as np
 from markupsafe import Markup
+from matplotlib.figure import Figure
 
 from hgde.report.contents import ComparisonReport, Report, RunReport, TuningReport
 from hgde.report.explorer import explorer_payload, explorer_script, explorer_style
@@ -51,27 +52,34 @@ class ReportFiles:
 
 def render_html(report: Report) -> str:
     """The page: styles, figures, data and scripts inside, no address to load anything from."""
-    figures = make_figures(report)
-    drawn = {name: Markup(inline_svg(figure, name, FIGURE_WORDS[name])) for name, figure in figures.items()}  # noqa: S704
+    return _html(report, make_figures(report))
+
+
+def _html(report: Report, figures: Mapping[str, Figure]) -> str:
+    drawn = {name: Markup(inline_svg(figure, name, FIGURE_WORDS[name])) for name, figure in figures.items()}
     explorer = None
     if isinstance(report, RunReport) and report.disk is not None and len(report.disk.positions[0]):
-        explorer = Markup(json_for_script(explorer_payload(report.disk, report.title, report.energy)))  # noqa: S704
+        explorer = Markup(json_for_script(explorer_payload(report.disk, report.title, report.energy)))
     page = _environment().get_template(f"{_kind(report)}.html.j2")
     text = page.render(
         report=_cleaned(report),
         figures=drawn,
         words=FIGURE_WORDS,
         explorer=explorer,
-        explorer_script=Markup(explorer_script()),  # noqa: S704
-        explorer_style=Markup(explorer_style()),  # noqa: S704
+        explorer_script=Markup(explorer_script()),
+        explorer_style=Markup(explorer_style()),
     )
     return text + "\n"
 
 
 def render_markdown(report: Report) -> str:
     """The same in Markdown, figures by the names under which :func:`write_report` puts them in ``figures/``."""
+    return _markdown(report, make_figures(report))
+
+
+def _markdown(report: Report, figures: Mapping[str, Figure]) -> str:
     template = _environment().get_template(f"{_kind(report)}.md.j2")
-    text = template.render(report=_cleaned(report), figures=list(make_figures(report)), words=FIGURE_WORDS)
+    text = template.render(report=_cleaned(report), figures=list(figures), words=FIGURE_WORDS)
     lines = [line.rstrip() for line in text.splitlines()]
     # Parts that are missing leave blank lines behind.
     kept = [line for k, line in enumerate(lines) if line or (k and lines[k - 1])]
@@ -87,14 +95,15 @@ def render_json(report: Report) -> str:
 def write_report(report: Report, folder: Path, name: str = "report") -> ReportFiles:
     """``name.html``, ``name.md``, ``name.json`` and every figure as SVG and PNG in ``figures/``."""
     folder.mkdir(parents=True, exist_ok=True)
+    figures = make_figures(report)
     files = ReportFiles(
         folder / f"{name}.html",
         folder / f"{name}.md",
         folder / f"{name}.json",
-        write_figures(make_figures(report), folder / "figures"),
+        write_figures(figures, folder / "figures"),
     )
-    files.html.write_text(render_html(report), encoding="utf-8", errors="replace")
-    files.markdown.write_text(render_markdown(report), encoding="utf-8", errors="replace")
+    files.html.write_text(_html(report, figures), encoding="utf-8", errors="replace")
+    files.markdown.write_text(_markdown(report, figures), encoding="utf-8", errors="replace")
     files.json.write_text(render_json(report), encoding="utf-8", errors="replace")
     return files
 
@@ -140,10 +149,17 @@ def _format_score(values: Sequence[float] | float, unit: str = "") -> str:
     """``mean ± spread`` of several values, one number of one."""
     scale = 100.0 if unit == "%" else 1.0
     numbers = scale * np.atleast_1d(np.asarray(values, float))
-    digits = "{:.1f}" if unit == "%" else "{:.4g}"
+    spread = float(numbers.std(ddof=1)) if len(numbers) > 1 else 0.0
+    if unit == "%":
+        digits = "{:.1f}"
+    elif spread > 0 and math.isfinite(spread):
+        # Two digits of the spread, and as many of the mean as they make sense of.
+        digits = "{:." + str(min(6, max(0, 1 - math.floor(math.log10(spread))))) + "f}"
+    else:
+        digits = "{:.4g}"
     text = digits.format(numbers.mean())
     if len(numbers) > 1:
-        text += " ± " + digits.format(numbers.std(ddof=1))
+        text += " ± " + digits.format(spread)
     return f"{text} {unit}".strip()
 
 

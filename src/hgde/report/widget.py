@@ -34,7 +34,9 @@ class DiskExplorer(anywidget.AnyWidget):
     selection = traitlets.List(traitlets.Int()).tag(sync=True)
     time = traitlets.Float().tag(sync=True)
 
-    def __init__(self, view: DiskView, title: str = "Embedding", energy: EnergyCurve | None = None, **more: Any) -> None:
+    def __init__(
+        self, view: DiskView, title: str = "Embedding", energy: EnergyCurve | None = None, **more: Any
+    ) -> None:
         payload = explorer_payload(view, title, energy)
         super().__init__(payload=payload, time=float(view.times[-1]), **more)
         self._ids = view.ids

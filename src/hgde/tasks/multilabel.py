@@ -54,7 +54,11 @@ class MultiLabel(Task):
     def pose(cls, dataset: Dataset, options: MultiLabelSettings, data: DataSettings) -> Problem:
         if dataset.label_sets is None:
             raise TaskError(f"{dataset.name} has no label columns of 0 and 1; name several with --label-column a,b,c")
-        return cls.pose_on(dataset, options, node_split(dataset, data.protocol, index=data.split, seed=data.split, targets=dataset.label_sets))
+        return cls.pose_on(
+            dataset,
+            options,
+            node_split(dataset, data.protocol, index=data.split, seed=data.split, targets=dataset.label_sets),
+        )
 
     @classmethod
     def pose_on(cls, dataset: Dataset, options: MultiLabelSettings, split: NodeSplit) -> Problem:
@@ -71,11 +75,12 @@ class MultiLabel(Task):
         return Problem(cls(options, names, presence), dataset.graph, parts, split.name, split.hash)
 
     def fitted(self) -> dict[str, Any]:
-        return {"names": self.names}
+        return {"names": self.names, "presence": None if self.presence is None else self.presence.tolist()}
 
     @classmethod
     def from_fitted(cls, options: MultiLabelSettings, fitted: Mapping[str, Any]) -> MultiLabel:
-        return cls(options, list(fitted["names"]))
+        presence = fitted["presence"]
+        return cls(options, list(fitted["names"]), None if presence is None else torch.tensor(presence).double())
 
     def discrepancy(self, predictions: Tensor, truth: Tensor, weights: Tensor | None = None) -> Tensor:
         known = (truth >= 0).to(predictions.dtype)

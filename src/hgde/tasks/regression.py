@@ -48,7 +48,11 @@ class NodeRegression(Task):
     def pose(cls, dataset: Dataset, options: RegressionSettings, data: DataSettings) -> Problem:
         if dataset.values is None:
             raise TaskError(f"{dataset.name} has no numbers to learn; give a numeric column of labels")
-        return cls.pose_on(dataset, options, node_split(dataset, data.protocol, index=data.split, seed=data.split, targets=dataset.values))
+        return cls.pose_on(
+            dataset,
+            options,
+            node_split(dataset, data.protocol, index=data.split, seed=data.split, targets=dataset.values),
+        )
 
     @classmethod
     def pose_on(cls, dataset: Dataset, options: RegressionSettings, split: NodeSplit) -> Problem:

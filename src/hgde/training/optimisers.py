@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from hgde.geometry import Curvature
+from hgde.sections import SettingsError
 from hgde.tasks import Learner
 from hgde.training import checkpoint
-from hgde.training.settings import TrainingSettings
+from hgde.training.settings import TrainingSettings, changed
 
 
 class Optimisers:
@@ -35,6 +36,7 @@ class Optimisers:
             {"params": vectors},
             {"params": curvatures, "lr": settings.lr_curvature or settings.lr},
         ]
+        _refuse_idle(settings, features=features, matrices=matrices, curvatures=curvatures)
         groups = _merged([group for group in groups if group["params"]], settings.lr)
         fused = all(p.device.type in ("cpu", "cuda") for p in learner.parameters())
         self.parts: dict[str, torch.optim.Optimizer] = {}
@@ -44,8 +46,16 @@ class Optimisers:
             from hgde.training.point_adam import PointAdam
 
             self.parts["radam"] = PointAdam(points, lr=settings.lr)
+        self.warm_up = settings.warm_up
+        self._rates = {id(part): [group["lr"] for group in part.param_groups] for part in self.parts.values()}
 
-    def step(self) -> None:
+    def step(self, epoch: int) -> None:
+        """One step; over the first epochs (counted from 0) the learning rates rise to their values."""
+        if epoch <= self.warm_up:
+            share = 1.0 if epoch == self.warm_up else (epoch + 1) / (self.warm_up + 1)
+            for part in self.parts.values():
+                for group, rate in zip(part.param_groups, self._rates[id(part)], strict=True):
+                    group["lr"] = share * rate
         for part in self.parts.values():
             part.step()
 
@@ -65,6 +75,19 @@ class Optimisers:
     def restore(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
         for name, part in self.parts.items():
             checkpoint.restore_optimiser(name, part, tensors, numbers)
+
+
+def _refuse_idle(settings: TrainingSettings, **parameters: list[Any]) -> None:
+    """Refuse a changed setting where the model has none of the parameters it is for."""
+    idle = {
+        "weight_decay": ("features", "no matrix of the model meets the features"),
+        "weight_decay_rest": ("matrices", "the model has no matrix besides the one that meets the features"),
+        "lr_curvature": ("curvatures", "no curvature is learned"),
+    }
+    for name in changed(settings):
+        owner, reason = idle.get(name, ("", ""))
+        if owner and not parameters[owner]:
+            raise SettingsError(f"training.{name} has no effect: {reason}; leave it out")
 
 
 def _merged(groups: list[dict[str, Any]], lr: float) -> list[dict[str, Any]]:

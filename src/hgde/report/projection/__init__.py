@@ -57,4 +57,14 @@ def project_to_disk(z: Tensor, c: float, method: str = "principal", *, seed: int
     return DiskProjection(points, method, measure_quality(unit, points, seed=seed))
 
 
-__all__ = ["METHODS", "DiskProjection", "Quality", "cosne", "horopca", "measure_quality", "principal", "project_to_disk", "stress"]
+__all__ = [
+    "METHODS",
+    "DiskProjection",
+    "Quality",
+    "cosne",
+    "horopca",
+    "measure_quality",
+    "principal",
+    "project_to_disk",
+    "stress",
+]

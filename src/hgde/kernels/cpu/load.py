@@ -1,0 +1,212 @@
+"""Where compiled kernels come from: memory, the folder of stored objects, or worker processes that compile them.
+
+Kernels that are needed soon can be asked for ahead (:func:`prepare`); up to four workers compile side by side. Objects
+are stored under ``$HGDE_CACHE`` (else ``hgde`` in the user's cache folder), in a folder named by everything they depend
+on, so an object is never used after a change. Where nothing can be written, kernels live in memory, with one warning.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from queue import Empty, PriorityQueue
+from typing import Any
+
+from hgde.kernels.cpu import compile as compiler
+
+log = logging.getLogger("hgde.kernels")
+
+Key = tuple[str, str]
+Function = Callable[..., None]
+#: Seconds after which a worker without work is sent home.
+_PATIENCE = 3.0
+_MOST_WORKERS = 4
+_KINDS = {"i": ctypes.c_int64, "d": ctypes.c_double, "p": ctypes.c_void_p}
+
+_lock = threading.RLock()
+_ready: dict[Key, Function] = {}
+_awaited: dict[Key, Future[tuple[str, bytes]]] = {}
+_queue: PriorityQueue[tuple[int, int, Key]] = PriorityQueue()
+_workers = 0
+_asked = 0
+_warned = False
+_jit: Any = None
+_linked: list[Any] = []
+
+
+def cache_folder() -> Path:
+    """Where objects are stored."""
+    named = os.environ.get("HGDE_CACHE")
+    base = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hgde"
+    return base / "kernels" / compiler.fingerprint()
+
+
+def function(name: str, real: str) -> Function:
+    """The kernel ``name`` for ``real`` ``"float32"`` or ``"float64"``, compiled if need be; arguments are plain numbers."""
+    found = _ready.get((name, real))
+    return found if found is not None else _obtain((name, real))
+
+
+def prepare(names: Sequence[str], dtype: Any) -> None:
+    """Begin to compile those kernels that are neither in memory nor stored, without waiting for them."""
+    real = str(dtype).removeprefix("torch.")
+    for name in names:
+        key = (name, real)
+        if key in _ready:
+            continue
+        with _lock:
+            if key not in _ready and key not in _awaited and not _path(key).exists():
+                _ask(key, urgent=False)
+
+
+def _obtain(key: Key) -> Function:
+    with _lock:
+        if key in _ready:
+            return _ready[key]
+        future = _awaited.get(key)
+        stored = _stored(key) if future is None else None
+        if future is None and stored is None:
+            future = _ask(key, urgent=True)
+    if stored is None:
+        assert future is not None
+        stored = future.result()
+    with _lock:
+        if key not in _ready:
+            _ready[key] = _link(key, *stored)
+            _awaited.pop(key, None)
+        return _ready[key]
+
+
+def _link(key: Key, kinds: str, code: bytes) -> Function:
+    import llvmlite.binding as llvm
+
+    global _jit
+    if _jit is None:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        _jit = llvm.create_lljit_compiler()
+    symbol = compiler.symbol(*key)
+    library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(symbol)
+    tracker = library.link(_jit, symbol)
+    _linked.append(tracker)  # the code is freed with it
+    made: Function = ctypes.CFUNCTYPE(None, *(_KINDS[kind] for kind in kinds))(tracker[symbol])
+    return made
+
+
+def _path(key: Key) -> Path:
+    return cache_folder() / f"{key[0]}-{key[1]}.o"
+
+
+def _stored(key: Key) -> tuple[str, bytes] | None:
+    """A stored object with its arguments' kinds; a damaged file counts as none."""
+    try:
+        data = _path(key).read_bytes()
+    except (OSError, RuntimeError):  # RuntimeError: no home folder
+        return None
+    digest, body = data[:32], data[32:]
+    if hashlib.sha256(body).digest() != digest:
+        log.warning("the stored kernel %s is damaged and is compiled anew", _path(key))
+        return None
+    kinds, _, code = body.partition(b"\n")
+    return kinds.decode(), code
+
+
+def _store(key: Key, kinds: str, code: bytes) -> None:
+    global _warned
+    body = kinds.encode() + b"\n" + code
+    try:
+        folder = cache_folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")
+        with os.fdopen(handle, "wb") as file:
+            file.write(hashlib.sha256(body).digest() + body)
+        os.replace(temporary, _path(key))
+    except (OSError, RuntimeError) as error:
+        if not _warned:
+            _warned = True
+            log.warning(
+                "compiled kernels cannot be stored (%s): every process compiles them again; "
+                "set HGDE_CACHE to a folder that can be written to",
+                error,
+            )
+
+
+def _ask(key: Key, urgent: bool) -> Future[tuple[str, bytes]]:
+    """Queue a kernel for the workers. The lock is held."""
+    global _workers, _asked
+    _asked += 1
+    future = _awaited[key] = Future()
+    _queue.put((0 if urgent else 1, _asked, key))
+    log.info("compiling kernel %s for %s (kept for later runs)", *key)
+    if _workers < min(_MOST_WORKERS, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2):
+        _workers += 1
+        threading.Thread(target=_manage, daemon=True, name=f"hgde-compile-{_workers}").start()
+    return future
+
+
+def _start() -> subprocess.Popen[bytes] | None:
+    """A worker process, or none where processes cannot be started."""
+    environment = {**os.environ, "NUMBA_OPT": "0", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", compiler.WORKER, *compiler.packages()]
+    try:
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+    except (OSError, ValueError):
+        return None
+
+
+def _manage() -> None:
+    """Feed one worker process from the queue until there is nothing left for a while."""
+    global _workers
+    process = _start()
+    while True:
+        try:
+            _, _, key = _queue.get(timeout=_PATIENCE)
+        except Empty:
+            with _lock:
+                if not _queue.empty():
+                    continue
+                _workers -= 1
+            break
+        future, begun = _awaited[key], time.perf_counter()
+        try:
+            result = compiler.build(*key) if process is None else _converse(process, key)
+        except (OSError, ValueError):
+            # The worker died or never came up (no pipes, a frozen interpreter): compile here.
+            process = None
+            try:
+                result = compiler.build(*key)
+            except Exception as error:
+                future.set_exception(error)
+                continue
+        except Exception as error:
+            future.set_exception(error)
+            continue
+        log.info("compiled %s for %s in %.1f s, %d to go", *key, time.perf_counter() - begun, _queue.qsize())
+        _store(key, *result)
+        future.set_result(result)
+    if process is not None and process.stdin is not None:
+        process.stdin.close()
+        process.wait()
+
+
+def _converse(process: subprocess.Popen[bytes], key: Key) -> tuple[str, bytes]:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(f"{key[0]} {key[1]}\n".encode())
+    process.stdin.flush()
+    header = json.loads(process.stdout.readline())  # an empty line, from a worker that died, is a ValueError
+    code = process.stdout.read(header["size"])
+    if "error" in header:
+        raise RuntimeError(f"kernel {key[0]} could not be compiled for {key[1]}:\n{header['error']}")
+    return header["kinds"], code

@@ -1,0 +1,23 @@
+"""Sizes that the compiled passes and their callers agree on."""
+
+from __future__ import annotations
+
+STRIP = 32
+"""Rows worked on together."""
+CHUNK = 64
+"""Edges worked on together."""
+ROW_SCALARS, EDGE_SCALARS = 51, 18
+"""Scalars kept for each row of a strip and each edge of a chunk."""
+PARTIALS, PROJECTED = 8, 4
+"""Numbers a block of rows sums up: gradients of ``c`` and of the three ``eta``, and at place 4 the points projected."""
+IDENTITY, RELU, LEAKY_RELU, TANH, ELU = range(5)
+"""Activations."""
+
+
+def scratch(width: int) -> int:
+    """Doubles of buffer that a pass over rows or edges of this width needs: scalars and seven strips."""
+    return ROW_SCALARS * STRIP + EDGE_SCALARS * CHUNK + 7 * STRIP * width
+
+
+EXP, LOG, TRANSLATE = range(3)
+"""Maps at the origin."""

@@ -1,0 +1,54 @@
+"""Sparse matrix times dense matrix, by rows or by columns of the sparse one, and dropout of its values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hgde.kernels.cpu.compile import inlined, kernel
+from hgde.kernels.cpu.lanes import LANES, fma, load, store, zeros
+
+
+@kernel
+def product(
+    begin: Int, end: Int, s: Doubles, blocks: Ints, indptr: Ints, indices: Ints, ordered: Int, order: Ints,
+    values: Reals, d: Int, dense: Reals, out: Reals,
+) -> None:  # fmt: skip
+    """``out_i = sum_p values[order[p]] dense[indices[p]]``; without ``order`` the values follow the rows.
+
+    Zeros left behind by dropout are multiplied all the same: a branch on them is wrong half the time and costs more.
+    """
+    for i in range(blocks[begin], blocks[end]):
+        first, last = indptr[i], indptr[i + 1]
+        # Columns outside, entries inside: the sums stay in registers.
+        for k in range(0, d, LANES):
+            sums = zeros(dense)
+            if ordered != 0:
+                for p in range(first, last):
+                    sums = fma(values[order[p]], load(dense, indices[p] * d + k), sums)
+            else:
+                for p in range(first, last):
+                    sums = fma(values[p], load(dense, indices[p] * d + k), sums)
+            store(out, i * d + k, sums)
+
+
+@inlined
+def mixed(n: Any) -> Any:
+    """A bijection of 32-bit numbers under which neighbours share no more bits than chance (MurmurHash3's last step)."""
+    # numba widens products and sums of 32-bit numbers to 64 bits.
+    n = np.uint32((n ^ (n >> np.uint32(16))) * np.uint32(0x85EBCA6B))
+    n = np.uint32((n ^ (n >> np.uint32(13))) * np.uint32(0xC2B2AE35))
+    return np.uint32(n ^ (n >> np.uint32(16)))
+
+
+@kernel
+def drop(
+    begin: Int, end: Int, s: Doubles, blocks: Ints, one: Int, two: Int, least: Int, scale: Double, values: Reals,
+    out: Reals,
+) -> None:  # fmt: skip
+    """``out_i = scale values_i`` where the hash of ``i`` under two keys is ``least`` or more, else 0."""
+    key, other, bound = np.uint32(one), np.uint32(two), np.uint32(least)
+    for i in range(blocks[begin], blocks[end]):
+        drawn = mixed(np.uint32(mixed(np.uint32(i) ^ key) + other))
+        out[i] = values[i] * scale if drawn >= bound else 0.0

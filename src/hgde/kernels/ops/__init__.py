@@ -1,0 +1,331 @@
+"""The public operations: each checks its arguments and is served by the compiled kernels or by plain torch.
+
+``tangent_sum, advance, diffuse, diffuse_steps`` move points along the edges of a graph, ``tangent_sum_global`` and
+``tangent_sum_global_linear`` between all pairs, ``exp_origin, log_origin, translate_tangent`` are maps at the origin,
+``sparse_matmul`` is the product with sparse features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from hgde import randomness
+from hgde.geometry import ball, numerics
+from hgde.graph import Graph, SparseFeatures
+from hgde.kernels import reference
+from hgde.kernels.backend import Backend, use_fused
+from hgde.kernels.cpu.load import prepare
+from hgde.kernels.cpu.sizes import EXP, LOG, TRANSLATE
+from hgde.kernels.ops import attention, diffusion, maps, pairs, sparse
+from hgde.kernels.reference import Activation, resolve_activation
+from hgde.kernels.weights import AttentionWeights, ChannelWeights, EdgeWeights, LocalWeights, weight_tensors
+
+Eta = Tensor | Sequence[float]
+
+
+def _check(z: Tensor, graph: Graph, weights: LocalWeights) -> None:
+    if z.dim() != 2 or z.shape[0] != graph.num_nodes:
+        raise ValueError(f"z must be [num_nodes, width] = [{graph.num_nodes}, width], got {list(z.shape)}")
+    own = weights.values if isinstance(weights, EdgeWeights) else weights.edge
+    if own is not None and own.shape != (graph.num_edges,):
+        raise ValueError(
+            f"edge weights must be [num_edges] = [{graph.num_edges}], got {list(own.shape)}; "
+            "they follow the graph's edge order"
+        )
+    if isinstance(weights, EdgeWeights) and weights.origin is not None and weights.origin.shape != (len(z),):
+        raise ValueError(f"the origin's weights must be [num_nodes] = [{len(z)}], got {list(weights.origin.shape)}")
+    if isinstance(weights, ChannelWeights) and weights.scale.shape != z.shape:
+        raise ValueError(
+            f"the scale of channel weights must be {list(z.shape)} like z, got {list(weights.scale.shape)}"
+        )
+
+
+def _eta(eta: Eta | None, like: Tensor) -> Tensor | None:
+    if eta is None:
+        return None
+    three = eta if isinstance(eta, Tensor) else torch.tensor(tuple(eta), dtype=torch.float64, device=like.device)
+    if three.shape != (3,):
+        raise ValueError(
+            f"eta must be three numbers (moved point, present point, first point), got {list(three.shape)}"
+        )
+    return three
+
+
+def _curvature(c: Tensor | float, like: Tensor) -> Tensor:
+    return c if isinstance(c, Tensor) else torch.tensor(c, dtype=torch.float64, device=like.device)
+
+
+def _report(projected: Tensor) -> None:
+    if numerics.counting_projections():
+        numerics.record_projections(projected)
+
+
+def _needs_gradient(*tensors: Tensor | None) -> bool:
+    return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+
+
+def _fused_steps(
+    z: Tensor,
+    graph: Graph,
+    weights: LocalWeights,
+    c: Tensor,
+    steps: int,
+    z0: Tensor | None,
+    eta: Tensor | None,
+    mode: int,
+    code: int,
+) -> Tensor:
+    index: Tensor | None = None
+    scale: Tensor | None = None
+    extra: Tensor | None = None
+    if isinstance(weights, ChannelWeights):
+        weight, scale, index, extra = weights.table, weights.scale, weights.index, weights.edge
+    elif isinstance(weights, EdgeWeights):
+        weight, extra = weights.values, weights.origin
+    else:
+        weight = edge_values(graph, weights, "fused")
+    learns = _needs_gradient(z, z0, c, eta, weight, scale, extra)
+    keep = learns and 8 * z.numel() <= diffusion.KEEP_BYTES
+    diffusion.prepare_for(z.dtype, index is not None, learns)
+    out, _, _, projected = diffusion.diffuse(
+        z, z0, c, eta, weight, scale, index, extra, graph.indptr, graph.indices, steps, mode, code, keep
+    )
+    _report(projected)
+    result: Tensor = out
+    return result
+
+
+def tangent_sum(z: Tensor, graph: Graph, weights: LocalWeights, c: Tensor | float, backend: Backend = "auto") -> Tensor:
+    """``v_i = sum_j a_ij log_{z_i}(z_j)`` over the edges that arrive at ``i``.
+
+    Shapes: ``z [N, d]`` inside the ball of curvature ``-c``; result ``[N, d]``, in the tangent space of each point.
+    Cost: one inner product and one scaled addition of width ``d`` per edge; the fused path stores nothing per edge but
+    the weights themselves.
+    """
+    _check(z, graph, weights)
+    c = _curvature(c, z)
+    if use_fused(backend, z, *weight_tensors(weights)):
+        return _fused_steps(z, graph, weights, c, 1, None, None, diffusion.SUMS, 0)
+    return reference.tangent_sum(z, graph, weights, c).to(z.dtype)
+
+
+def advance(
+    z: Tensor,
+    v: Tensor,
+    c: Tensor | float,
+    z0: Tensor | None = None,
+    eta: Eta | None = None,
+    activation: Activation = "identity",
+    backend: Backend = "auto",
+) -> Tensor:
+    """``exp_z(act(v))`` and, with ``eta``, its hyperbolic residual ``gyromidpoint({exp_z(act(v)), z, z0}; eta)``.
+
+    Shapes: ``z, v, z0 [N, d]``, ``eta`` three numbers or a tensor ``[3]`` (may be trained). Without ``z0`` the present
+    point stands in for the first one.
+    """
+    c, eta = _curvature(c, z), _eta(eta, z)
+    if isinstance(activation, str) and use_fused(backend, z, v, z0):
+        resolve_activation(activation)
+        mode = diffusion.MOVED if eta is None else diffusion.RESIDUAL
+        code = diffusion.ACTIVATION_CODES[activation]
+        if _needs_gradient(z, v, z0, c, eta):
+            prepare(("rows.advance", "rows.advance_backward"), z.dtype)
+        out, projected = diffusion.advance(z, v, None if eta is None else z0, c, eta, mode, code)
+        _report(projected)
+        result: Tensor = out
+        return result
+    return reference.advance(z, v, c, z0, eta, activation)
+
+
+def diffuse(
+    z: Tensor,
+    graph: Graph,
+    weights: LocalWeights,
+    c: Tensor | float,
+    z0: Tensor | None = None,
+    eta: Eta | None = None,
+    activation: Activation = "identity",
+    backend: Backend = "auto",
+) -> Tensor:
+    """The flow ``F(z)``: :func:`tangent_sum`, activation, exponential and residual in one pass over the rows.
+
+    Shapes as there. Saved for the backward pass: the points alone (and the weights); edge scalars are worked out again.
+    """
+    return diffuse_steps(z, graph, weights, c, 1, z0, eta, activation, backend)
+
+
+def diffuse_steps(
+    z: Tensor,
+    graph: Graph,
+    weights: LocalWeights,
+    c: Tensor | float,
+    steps: int,
+    z0: Tensor | None = None,
+    eta: Eta | None = None,
+    activation: Activation = "identity",
+    backend: Backend = "auto",
+) -> Tensor:
+    """``steps`` applications of :func:`diffuse` with weights that do not change: ``heuler`` at ``tau = 1``.
+
+    ``z0`` defaults to the given ``z``. The fused path saves one state per step and passes through Python once.
+    """
+    _check(z, graph, weights)
+    c, eta = _curvature(c, z), _eta(eta, z)
+    if eta is not None and z0 is None:
+        z0 = z
+    if isinstance(activation, str) and use_fused(backend, z, z0, *weight_tensors(weights)):
+        resolve_activation(activation)
+        if steps == 0:
+            return z
+        mode = diffusion.MOVED if eta is None else diffusion.RESIDUAL
+        first = None if eta is None else z0
+        return _fused_steps(
+            z, graph, weights, c, steps, first, eta, mode, diffusion.ACTIVATION_CODES[activation]
+        )
+    if isinstance(weights, AttentionWeights):
+        weights = EdgeWeights(reference.attention_values(graph, weights))
+    for _ in range(steps):
+        z = reference.advance(z, reference.tangent_sum(z, graph, weights, c), c, z0, eta, activation)
+    return z
+
+
+def edge_values(graph: Graph, weights: LocalWeights, backend: Backend = "auto") -> Tensor:
+    """The weight of every edge as numbers: ``[E]``, or ``[E, d]`` for channel weights (for reports and tests)."""
+    if isinstance(weights, AttentionWeights) and use_fused(backend, *weight_tensors(weights)):
+        if _needs_gradient(weights.target, weights.source, weights.edge):
+            prepare(tuple(f"attention.softmax{part}" for part in ("", "_target", "_source")), weights.target.dtype)
+        given = (weights.target, weights.source, weights.edge, graph.indptr, graph.indices, weights.negative_slope)
+        values: Tensor = attention.attention(*given)[0]
+        return values
+    return reference.edge_values(graph, weights)
+
+
+def row_sums(graph: Graph, weights: LocalWeights, backend: Backend = "auto") -> Tensor:
+    """``sum_j a_ij`` of every node, ``[N]``, or ``[N, d]`` for channel weights; the origin's weight included."""
+    values = edge_values(graph, weights, backend)
+    total = values.new_zeros((graph.num_nodes, *values.shape[1:])).index_add(0, graph.rows, values)
+    return total + weights.origin if isinstance(weights, EdgeWeights) and weights.origin is not None else total
+
+
+def tangent_sum_global(z: Tensor, q: Tensor, k: Tensor, c: Tensor | float, backend: Backend = "auto") -> Tensor:
+    """``v_i = sum_j g_ij log_{z_i}(z_j)``, ``g_ij = mean_h sigmoid(q_ih · k_jh) / sum_j' sigmoid(q_ih · k_j'h)``.
+
+    Shapes: ``z [N, d]``, ``q, k [N, H, e]``; result ``[N, d]``. Exact. Cost ``N^2 (d + H e)``, memory ``N d`` and a
+    fixed number of pairs: the ``N x N`` weights never exist, forward or backward.
+    """
+    if q.shape != k.shape or q.dim() != 3 or q.shape[0] != z.shape[0]:
+        raise ValueError(
+            f"q and k must both be [num_nodes, heads, width] with {z.shape[0]} nodes, "
+            f"got {list(q.shape)} and {list(k.shape)}"
+        )
+    c = _curvature(c, z)
+    if use_fused(backend, z, q, k):
+        out: Tensor = pairs.all_pairs(z, q, k, c)
+        return out
+    return reference.tangent_sum_global(z, q, k, c.to(z.dtype))
+
+
+def tangent_sum_global_linear(z: Tensor, q: Tensor, k: Tensor, c: Tensor | float) -> Tensor:
+    """A linear-cost stand-in for :func:`tangent_sum_global`: linear weights, points gathered as one centroid.
+
+    ``sigmoid(s)`` is replaced by the line ``1/2 + b s``, with the slope ``b <= 1/4`` held so small that no weight is
+    negative (``b max|q| max|k| <= 1/2``), and ``sum_j g_ij log_{z_i}(z_j)`` by ``log_{z_i}`` of the points' weighted
+    Lorentz centroid. Both sums then factor over ``j``: cost ``N H e d`` instead of ``N^2 (d + H e)``, plain torch.
+    Exact where all points coincide; its distance from the exact sum elsewhere is in the page on performance.
+    """
+    c = _curvature(c, z).to(z.dtype)
+    if z.shape[0] == 0:
+        return torch.zeros_like(z)
+    tiny = torch.finfo(z.dtype).tiny
+    b = reference.conformal(z, c)
+    lift = torch.cat([2 / b - 1, 2 * z / b], -1)
+    longest = [x.square().sum(-1).amax(0).clamp_min(tiny**0.5) for x in (q, k)]
+    slope = (0.5 * (longest[0] * longest[1]).clamp_min(tiny).rsqrt()).clamp_max(0.25)[None, :, None]
+    moved = 0.5 * lift.sum(0) + torch.einsum("ihe,hef->ihf", slope * q, torch.einsum("jhe,jf->hef", k, lift))
+    total = 0.5 * z.shape[0] + torch.einsum("ihe,he->ih", slope * q, k.sum(0))
+    centre = (moved / total[..., None]).mean(1)
+    squared = centre[:, :1].square() - c * centre[:, 1:].square().sum(-1, keepdim=True)
+    target = centre[:, 1:] / (centre[:, :1] + squared.clamp_min(torch.finfo(z.dtype).eps).sqrt())
+    return ball.logmap(z, ball.project(target, c), c)
+
+
+def _at_origin(x: Tensor, c: Tensor, point: Tensor | None, kind: int) -> Tensor:
+    if _needs_gradient(x, c, point):
+        prepare(("origin.forward", "origin.backward"), x.dtype)
+    out, projected = maps.at_origin(x, c, point, kind)
+    if kind == EXP:
+        _report(projected)
+    result: Tensor = out
+    return result
+
+
+def exp_origin(u: Tensor, c: Tensor, backend: Backend = "auto") -> Tensor:
+    """``exp_o(u)`` for ``u [N, d]``, projected into the ball; one pass each way where the fused kernels serve."""
+    if u.dim() == 2 and use_fused(backend, u):
+        return _at_origin(u, c, None, EXP)
+    return ball.expmap0(u, c)
+
+
+def log_origin(z: Tensor, c: Tensor, backend: Backend = "auto") -> Tensor:
+    """``log_o(z)`` for ``z [N, d]``; one pass each way where the fused kernels serve."""
+    if z.dim() == 2 and use_fused(backend, z):
+        return _at_origin(z, c, None, LOG)
+    return ball.logmap0(z, c)
+
+
+def translate_tangent(u: Tensor, point: Tensor, c: Tensor, backend: Backend = "auto") -> Tensor:
+    """``log_o(exp_o(u) ⊕ b)`` for vectors ``u [N, d]`` and one point ``b [d]`` (eq. mobius-bias-addition).
+
+    The result is ``alpha u + beta b`` with two scalars for each row that depend on ``|u|^2``, ``<u, b>`` and ``|b|^2``
+    alone: ``e = T u`` with ``T = tanh(r)/r``, ``B_e = 1/cosh^2 r``, and with ``D = B_e B_b + c|e + b|^2``
+    ``e ⊕ b = ((B_e + c|e + b|^2) e + B_e b) / D``. So two operations of size ``N d``, the rest on columns.
+    """
+    if use_fused(backend, u, point):
+        return _at_origin(u, c, point, TRANSLATE)
+    return reference.translate_tangent(u, point, c)
+
+
+def _drop_values(values: Tensor, p: float, generator: torch.Generator | None = None) -> Tensor:
+    """Each value set to zero with probability ``p``, the rest divided by ``1 - p``."""
+    if generator is None:
+        return functional.dropout(values, p)
+    keep = torch.rand(values.shape, generator=generator, device=values.device) >= p
+    return values * keep / (1 - p) if p < 1 else torch.zeros_like(values)
+
+
+def sparse_matmul(
+    features: SparseFeatures,
+    weight: Tensor,
+    dropout: float = 0.0,
+    training: bool = False,
+    generator: torch.Generator | None = None,
+    backend: Backend = "auto",
+) -> Tensor:
+    """``dropout(features) @ weight``: ``[N, F] x [F, d] -> [N, d]``, differentiable in ``weight``.
+
+    Cost ``nnz d`` forward and backward. The backward pass gathers over the transpose, which is worked out once per
+    pattern, so its result does not depend on the number of threads.
+    """
+    if weight.dim() != 2 or weight.shape[0] != features.shape[1]:
+        raise ValueError(f"weight must be [{features.shape[1]}, width] for these features, got {list(weight.shape)}")
+    if not 0 <= dropout <= 1:
+        raise ValueError(f"dropout is a probability between 0 and 1, got {dropout}")
+    values = features.values
+    drops = training and dropout > 0
+    generator = randomness.generator() if generator is None else generator
+    if not values.requires_grad and use_fused(backend, values, weight):
+        if drops:
+            prepare(("sparse.drop", "sparse.product"), values.dtype)
+            values = sparse.drop(values, sparse.draw_keys(generator), dropout)
+        out: Tensor = sparse.sparse_product(
+            weight, values, features.indptr, features.indices, features.shape[1], False
+        )
+        return out
+    if drops:
+        values = _drop_values(values, dropout, generator)
+    gathered = values[:, None] * weight[features.indices]
+    return weight.new_zeros(features.shape[0], weight.shape[1]).index_add(0, features.rows, gathered)

@@ -1,0 +1,292 @@
+"""Steps of diffusion along the edges of a graph: one pass per step, one node of autograd for all of them.
+
+Saved for the backward pass: one state per step, and the weights. Edge scalars are worked out again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hgde.geometry import numerics
+from hgde.kernels.cpu.layout import even_blocks, layout_of, narrowed
+from hgde.kernels.cpu.load import prepare
+from hgde.kernels.cpu.sizes import ELU, IDENTITY, LEAKY_RELU, PARTIALS, PROJECTED, RELU, TANH, scratch
+from hgde.kernels.cpu.threads import run
+from hgde.kernels.ops.register import like, operation, ordered_sum, padded, unpadded
+
+TABLE_COPIES = 8
+#: States no larger than this are kept together with their sums, which saves the backward pass one visit of the edges.
+KEEP_BYTES = 2_000_000
+SUMS, MOVED, RESIDUAL = 0, 1, 2
+ACTIVATION_CODES = {"identity": IDENTITY, "relu": RELU, "leaky_relu": LEAKY_RELU, "tanh": TANH, "elu": ELU}
+_KERNELS = {
+    False: ("edges.forward_edges", "edges.backward_rows_edges", "incidence.backward_edges"),
+    True: ("edges.forward_channels", "edges.backward_rows_channels", "incidence.backward_channels"),
+}
+
+
+def prepare_for(dtype: torch.dtype, channels: bool, learns: bool) -> None:
+    """Begin to compile what a trajectory with such weights needs, and its gradient if it ``learns``."""
+    forward, *backward = _KERNELS[channels]
+    prepare(("edges.conformal", forward, *(backward if learns else ())), dtype)
+
+
+class _Step:
+    """The arguments of one step that do not change along a trajectory."""
+
+    def __init__(
+        self, z: Tensor, c: Tensor, eta: Tensor | None, weight: Tensor, scale: Tensor | None, index: Tensor | None,
+        extra: Tensor | None, indptr: Tensor, indices: Tensor, mode: int, code: int,
+    ) -> None:  # fmt: skip
+        self.layout = layout_of(indptr, indices)
+        self.rows, self.width = z.shape
+        self.dtype, self.channels = z.dtype, index is not None
+        self.c, self.margin = float(c), numerics.limits(z.dtype).margin
+        self.mode, self.code = mode, code
+        self.eta = (0.0, 0.0, 0.0) if eta is None else tuple(eta.tolist())
+        self.extra = None if extra is None else extra.contiguous()
+        given = (int(extra is not None), _pointer(self.extra))
+        if index is None:
+            self.weight = weight.contiguous()
+            self.weights: tuple[Any, ...] = (self.weight, given[1], given[0])
+        else:
+            assert scale is not None
+            self.weight, self.index = padded(weight), narrowed(index)
+            self.scale = padded(scale)
+            self.weights = (self.weight, self.index, *given, self.scale)
+            self.given = given
+        self.b = torch.empty(self.rows, dtype=torch.float64)
+        self.work = (len(self.layout.indices) + 8 * self.rows) * self.width
+
+    def _common(self, z: Tensor, z0: Tensor, kept: Tensor) -> tuple[Any, ...]:
+        layout = self.layout
+        return (
+            *(layout.blocks, layout.indptr, layout.indices, self.width, z, self.b, *self.weights, z0),
+            *(self.mode, self.code, *self.eta, self.c, self.margin, int(kept.numel() > 0), kept),
+        )
+
+    def _conformal(self, z: Tensor) -> None:
+        args = (self.layout.blocks, self.width, z, self.c, self.margin, self.b)
+        run("edges.conformal", self.dtype, self.layout.num_blocks, z.numel(), 0, args)
+
+    def forward(self, z: Tensor, z0: Tensor, kept: Tensor, out: Tensor, partial: Tensor) -> None:
+        self._conformal(z)
+        args = (*self._common(z, z0, kept), out, partial)
+        run(_KERNELS[self.channels][0], self.dtype, self.layout.num_blocks, self.work, scratch(self.width), args)
+
+    def backward(self, z: Tensor, z0: Tensor, kept: Tensor, grad: Tensor, into: _Gradients, partial: Tensor) -> Tensor:
+        """The gradient at ``z``; the others are added to ``into``."""
+        self._conformal(z)
+        layout, gz = self.layout, torch.empty_like(z)
+        extra = into.scale if self.channels else into.extra
+        args = (*self._common(z, z0, kept), grad, into.sums, gz, into.z0, _pointer(extra), into.known, partial)
+        run(_KERNELS[self.channels][1], self.dtype, layout.num_blocks, self.work, scratch(self.width), args)
+        around = layout.around
+        blocks = around.blocks.numel() - 1
+        graph = (around.start, around.neighbours, around.arriving, around.leaving, self.width)
+        if self.channels:
+            group = -(-blocks // into.copies)
+            assert into.table is not None
+            pairs: tuple[Any, ...] = (around.blocks, group, *graph, z, into.sums, into.known, self.weight, self.index)
+            pairs += (*self.given, self.c, gz, into.table, into.table[0].numel())
+            pairs += (int(into.extra is not None), _pointer(into.extra), partial)
+        else:
+            group = 1
+            pairs = (around.blocks, *graph, z, into.sums, into.known, self.weight, self.c, gz)
+            pairs += (int(into.values is not None), _pointer(into.values), partial)
+        run(_KERNELS[self.channels][2], self.dtype, blocks, 2 * self.work, scratch(self.width), pairs, group)
+        return gz
+
+
+def _pointer(tensor: Tensor | None) -> Tensor | int:
+    return 0 if tensor is None else tensor
+
+
+class _Gradients:
+    """Where a backward pass collects what the weights and the first state receive."""
+
+    def __init__(self, step: _Step, z: Tensor, wanted: bool) -> None:
+        self.sums, self.known = torch.empty_like(z), torch.empty(2 * len(z), dtype=torch.float64)
+        self.z0 = torch.zeros_like(z) if step.mode == RESIDUAL else z
+        self.copies = 1
+        self.values = torch.zeros_like(step.weight) if wanted and not step.channels else None
+        self.extra: Tensor | None = None
+        if step.extra is not None and not step.channels:
+            self.extra = torch.zeros(len(z), dtype=torch.float64)
+        elif step.extra is not None and wanted:
+            self.extra = torch.zeros_like(step.extra)
+        self.scale: Tensor | None = None
+        self.table: Tensor | None = None
+        if step.channels:
+            # Copies of the table together take no more room than a state.
+            self.copies = max(1, min(TABLE_COPIES, len(z) // max(len(step.weight), 1)))
+            self.table = torch.zeros(self.copies, *step.weight.shape, dtype=z.dtype)
+            self.scale = torch.zeros_like(z)
+
+
+def _saved(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    z, z0, c, eta, weight, scale, index, extra, indptr, indices, steps, mode, code, _ = inputs
+    ctx.save_for_backward(z, z0, c, eta, weight, scale, index, extra, indptr, indices, output[1], output[2])
+    ctx.plain = steps, mode, code
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    wanted = ctx.needs_input_grad
+    saved = ctx.saved_tensors
+    gz, gz0, gc, geta, gweight, gscale, gextra = diffuse_backward(
+        grad, *saved, *ctx.plain, wanted[4] or (wanted[7] and saved[6] is not None)
+    )
+    found = (gz, gz0, gc, geta, gweight, gscale, None, gextra)
+    return tuple(g if w else None for g, w in zip(found, wanted, strict=False)) + (None,) * 6
+
+
+def _shapes(
+    z: Tensor, z0: Any, c: Any, eta: Any, weight: Any, scale: Any, index: Any, extra: Any, indptr: Any, indices: Any,
+    steps: int, mode: int, code: int, keep: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    width = (z.shape[1] + 7) // 8 * 8
+    states = z.new_empty((steps - 1, z.shape[0], width))
+    kept = z.new_empty((steps if keep else 0, z.shape[0], width), dtype=torch.float64)
+    return like(z), states, kept, z.new_empty((), dtype=torch.int64)
+
+
+@operation(
+    "diffuse(Tensor z, Tensor? z0, Tensor c, Tensor? eta, Tensor weight, Tensor? scale, Tensor? index, Tensor? extra, "
+    "Tensor indptr, Tensor indices, int steps, int mode, int code, bool keep) -> (Tensor, Tensor, Tensor, Tensor)",
+    fake=_shapes,
+    backward=_backward,
+    save=_saved,
+)
+def diffuse(
+    z: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None, weight: Tensor, scale: Tensor | None,
+    index: Tensor | None, extra: Tensor | None, indptr: Tensor, indices: Tensor, steps: int, mode: int, code: int,
+    keep: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """``steps`` applications of the flow: ``(last state, states between, sums of each step if kept, points projected)``.
+
+    ``weight [E]`` with ``extra [N]`` the weight of the origin, or a table ``weight [K, d]`` with ``scale``, ``index`` and
+    ``extra [E]`` the edges' own weights.
+    """
+    state = padded(z)
+    step = _Step(state, c, eta, weight, scale, index, extra, indptr, indices, mode, code)
+    first = None if z0 is None else padded(z0)
+    states = state.new_empty((steps - 1, *state.shape))
+    kept = torch.empty((steps if keep else 0, *state.shape), dtype=torch.float64)
+    partial = torch.zeros(step.layout.num_blocks, PARTIALS, dtype=torch.float64)
+    for k in range(steps):
+        out = states[k] if k < steps - 1 else torch.empty_like(state)
+        step.forward(state, state if first is None else first, kept[k] if keep else kept, out, partial)
+        state = out
+    projected = partial[:, PROJECTED].sum().to(torch.int64)
+    return unpadded(state, z.shape[1]), states, kept, projected
+
+
+def _gradient_shapes(
+    grad: Tensor, z: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None, weight: Tensor, scale: Tensor | None,
+    index: Any, extra: Tensor | None, indptr: Any, indices: Any, states: Any, kept: Any, steps: int, mode: int,
+    code: int, wanted: bool,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    def shape(tensor: Tensor | None, present: bool = True) -> Tensor:
+        return z.new_empty(0) if tensor is None or not present else like(tensor)
+
+    channels = scale is not None
+    weights, more = shape(weight, wanted or channels), shape(extra, wanted or not channels)
+    return like(z), shape(z0, mode == RESIDUAL), like(c), shape(eta), weights, shape(scale), more
+
+
+@operation(
+    "diffuse_backward(Tensor grad, Tensor z, Tensor? z0, Tensor c, Tensor? eta, Tensor weight, Tensor? scale, "
+    "Tensor? index, Tensor? extra, Tensor indptr, Tensor indices, Tensor states, Tensor kept, int steps, int mode, "
+    "int code, bool wanted) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    fake=_gradient_shapes,
+)
+def diffuse_backward(
+    grad: Tensor, z: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None, weight: Tensor, scale: Tensor | None,
+    index: Tensor | None, extra: Tensor | None, indptr: Tensor, indices: Tensor, states: Tensor, kept: Tensor,
+    steps: int, mode: int, code: int, wanted: bool,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Gradients of ``z, z0, c, eta, weight, scale, extra``; those of absent or unwanted ones are empty."""
+    state, width = padded(z), z.shape[1]
+    step = _Step(state, c, eta, weight, scale, index, extra, indptr, indices, mode, code)
+    first = None if z0 is None else padded(z0)
+    into = _Gradients(step, state, wanted)
+    blocks = max(step.layout.num_blocks, step.layout.around.blocks.numel() - 1)
+    partial = torch.zeros(blocks, PARTIALS, dtype=torch.float64)
+    g = padded(grad)
+    for k in range(steps - 1, -1, -1):
+        at = state if k == 0 else states[k - 1]
+        g = step.backward(at, at if first is None else first, kept[k] if len(kept) else kept, g, into, partial)
+    total, none = ordered_sum(partial), z.new_empty(0)
+    gz0 = unpadded(into.z0, width) if z0 is not None and mode == RESIDUAL else none
+    geta = none if eta is None else total[1:4].to(eta.dtype)
+    gextra = none if into.extra is None or extra is None else into.extra.to(extra.dtype)
+    gweight, gscale = none if into.values is None else into.values, none
+    if into.table is not None and into.scale is not None:
+        gweight, gscale = unpadded(ordered_sum(into.table), width), unpadded(into.scale, width)
+    return unpadded(g, width), gz0, total[0].to(c.dtype).reshape(c.shape), geta, gweight, gscale, gextra
+
+
+def _advance_saved(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    ctx.save_for_backward(*inputs[:5])
+    ctx.plain = inputs[5:]
+
+
+def _advance_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    found = advance_backward(grad, *ctx.saved_tensors, *ctx.plain)
+    return tuple(g if w else None for g, w in zip(found, ctx.needs_input_grad, strict=False)) + (None, None)
+
+
+def _row_arguments(
+    z: Tensor, v: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None, mode: int, code: int
+) -> tuple[Any, ...]:
+    points = padded(z)
+    first = points if z0 is None else padded(z0)
+    three = (0.0, 0.0, 0.0) if eta is None else tuple(eta.tolist())
+    margin = numerics.limits(z.dtype).margin
+    return even_blocks(len(z)), points.shape[1], points, padded(v), first, mode, code, *three, float(c), margin
+
+
+@operation(
+    "advance(Tensor z, Tensor v, Tensor? z0, Tensor c, Tensor? eta, int mode, int code) -> (Tensor, Tensor)",
+    fake=lambda z, v, z0, c, eta, mode, code: (like(z), z.new_empty((), dtype=torch.int64)),
+    backward=_advance_gradient,
+    save=_advance_saved,
+)
+def advance(
+    z: Tensor, v: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None, mode: int, code: int
+) -> tuple[Tensor, Tensor]:
+    """The exponential of ``v`` at ``z`` and, by ``mode``, its residual; with how many points were projected."""
+    args = _row_arguments(z, v, z0, c, eta, mode, code)
+    out, blocks = torch.empty_like(args[2]), args[0].numel() - 1
+    partial = torch.zeros(blocks, PARTIALS, dtype=torch.float64)
+    run("rows.advance", z.dtype, blocks, 8 * z.numel(), scratch(args[1]), (*args, out, partial))
+    return unpadded(out, z.shape[1]), partial[:, PROJECTED].sum().to(torch.int64)
+
+
+@operation(
+    "advance_backward(Tensor grad, Tensor z, Tensor v, Tensor? z0, Tensor c, Tensor? eta, int mode, int code) "
+    "-> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    fake=lambda grad, z, v, z0, c, eta, mode, code: (
+        *(like(z), like(v), z.new_empty(0) if z0 is None else like(z0), like(c)),
+        z.new_empty(0) if eta is None else like(eta),
+    ),
+)
+def advance_backward(
+    grad: Tensor, z: Tensor, v: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None, mode: int, code: int
+) -> tuple[Tensor, ...]:
+    """Gradients of ``z, v, z0, c, eta``."""
+    args = _row_arguments(z, v, z0, c, eta, mode, code)
+    width, blocks = z.shape[1], args[0].numel() - 1
+    gz, gv, gz0 = torch.empty_like(args[2]), torch.empty_like(args[2]), torch.zeros_like(args[2])
+    partial = torch.zeros(blocks, PARTIALS, dtype=torch.float64)
+    given = (*args, padded(grad), gz, gv, gz0, partial)
+    run("rows.advance_backward", z.dtype, blocks, 16 * z.numel(), scratch(args[1]), given)
+    total, none = ordered_sum(partial), z.new_empty(0)
+    if z0 is None and mode == RESIDUAL:
+        gz += gz0
+    geta = none if eta is None else total[1:4].to(eta.dtype)
+    gc = total[0].to(c.dtype).reshape(c.shape)
+    return unpadded(gz, width), unpadded(gv, width), none if z0 is None else unpadded(gz0, width), gc, geta

@@ -1,0 +1,107 @@
+"""The one way an operation is written: a function on CPU tensors, its shapes, its gradient, registered with torch.
+
+torch then knows it by name: autograd, ``torch.compile`` and ``torch.export`` treat it as they treat their own.
+A gradient is an operation of its own, and refuses to be differentiated again unless it says how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+Implementation = Callable[..., Any]
+LANES = 8
+_library = torch.library.Library("hgde", "DEF")
+
+
+def operation(
+    schema: str,
+    fake: Implementation,
+    backward: Callable[..., tuple[Tensor | None, ...]] | None = None,
+    save: Callable[..., None] | None = None,
+) -> Callable[[Implementation], Any]:
+    """Register the decorated function as ``torch.ops.hgde.<name>``.
+
+    Args:
+        schema: name, arguments and results, as torch writes them; no defaults.
+        fake: results with the right shapes and dtypes from arguments without values.
+        backward: gradients of the arguments from ``ctx`` and the gradient of the first result (the others have none);
+            without it, differentiating raises.
+        save: ``(ctx, inputs, output)``, keeps what ``backward`` needs.
+    """
+    name = schema.partition("(")[0]
+
+    def decorate(function: Implementation) -> Any:
+        _library.define(schema)
+        _library.impl(name, function, "CPU")
+        torch.library.register_fake(f"hgde::{name}", fake, lib=_library)
+        operator = getattr(torch.ops.hgde, name).default
+        node = _node(name, operator, backward or _refusal(name), save)
+
+        # torch.library.register_autograd would do this too, at three times the cost of a small operation.
+        def differentiable(*args: Any) -> Any:
+            if torch.is_grad_enabled() and any(isinstance(a, Tensor) and a.requires_grad for a in args):
+                return node.apply(*args)
+            return _below(operator, args)
+
+        _library.impl(name, differentiable, "Autograd")
+        return operator
+
+    return decorate
+
+
+def _below(operator: Any, args: tuple[Any, ...]) -> Any:
+    with torch._C._AutoDispatchBelowAutograd():
+        return operator(*args)
+
+
+def _node(name: str, operator: Any, backward: Any, save: Any) -> Any:
+    def forward(ctx: Any, *args: Any) -> Any:
+        result = _below(operator, args)
+        ctx.set_materialize_grads(False)
+        if save is not None:
+            save(ctx, args, result)
+            if isinstance(result, tuple):
+                ctx.mark_non_differentiable(*result[1:])
+        return result
+
+    def gradients(ctx: Any, *grads: Tensor | None) -> Any:
+        if all(grad is None for grad in grads):
+            return (None,) * len(ctx.needs_input_grad)
+        return backward(ctx, grads[0])
+
+    return type(name, (torch.autograd.Function,), {"forward": staticmethod(forward), "backward": staticmethod(gradients)})
+
+
+def _refusal(name: str) -> Callable[..., tuple[Tensor | None, ...]]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        raise RuntimeError(
+            f"no second derivative: hgde::{name} is compiled and differentiates once; choose plain torch with "
+            "hgde.kernels.set_backend('reference') or HGDE_BACKEND=reference"
+        )
+
+    return backward
+
+
+def padded(rows: Tensor) -> Tensor:
+    """Rows lengthened by zeros to a multiple of eight, contiguous; every map here leaves those zeros."""
+    missing = -rows.shape[-1] % LANES
+    return rows.contiguous() if missing == 0 else functional.pad(rows, (0, missing))
+
+
+def unpadded(rows: Tensor, width: int) -> Tensor:
+    return rows if rows.shape[-1] == width else rows[..., :width].contiguous()
+
+
+def ordered_sum(lines: Tensor) -> Tensor:
+    """Lines ``[B, ...]`` added one after the other: the same bits however they were computed."""
+    return lines.cumsum(0)[-1] if len(lines) else lines.new_zeros(lines.shape[1:])
+
+
+def like(tensor: Tensor) -> Tensor:
+    """A contiguous tensor of the same shape and dtype."""
+    return torch.empty_like(tensor, memory_format=torch.contiguous_format)

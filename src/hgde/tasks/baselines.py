@@ -17,7 +17,7 @@ from torch import Tensor
 from hgde.graph import SparseFeatures
 from hgde.registry import Registry
 from hgde.tasks.base import Array, Problem, Scores, TaskError
-from hgde.tasks.metrics import CLASSES, LABELS, PAIRS, VALUES
+from hgde.tasks.metrics import CLASSES, LABELS, VALUES
 
 Predictions = dict[str, Tensor]
 Predict = Callable[[Problem], Predictions]
@@ -43,7 +43,7 @@ class Baseline:
 BASELINES: Registry[Baseline] = Registry(
     "baseline",
     "baselines",
-    home=("hgde.tasks.baselines", "hgde.tasks.heuristics"),
+    home=("hgde.tasks.baselines", "hgde.tasks.link_baselines"),
     accepts=lambda value: isinstance(value, Baseline),
 )
 
@@ -210,5 +210,3 @@ def _best_on_validation(problem: Problem, candidates: list[Predictions]) -> Pred
 
     return max(candidates, key=gain)
 
-
-__all__ = ["BASELINES", "PAIRS", "Baseline", "baseline", "baseline_scores", "baselines_for", "feature_matrix"]

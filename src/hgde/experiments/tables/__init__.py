@@ -135,7 +135,8 @@ class Table:
         settings = preset_of(system.model, data_name, data.task)
         if system.model == "hgde" and not self.only_defaults:
             printed = _read("hgde").get(data.name.partition("_")[0].partition("-")[0], {})
-            settings = overlay(settings, {**printed, "model": {"name": "hgde", **printed.get("model", {})}})
+            if printed:
+                settings = overlay({**printed, "preset": "none"}, {"model": {"name": "hgde", **printed["model"]}})
         settings = overlay(overlay(settings, system.changes), given)
         return settings if data.depth is None else _at_depth(system.model, settings, data.depth)
 

@@ -17,10 +17,10 @@ from torch import Tensor
 from hgde.data import Dataset, open_dataset
 from hgde.experiments.jobs import Done, Job
 from hgde.experiments.meter import PeakMeter
-from hgde.training.cross_fitting import cross_fitted
 from hgde.pipeline import Prepared, Reporter, Settings, fit, make_settings, prepare, versions
 from hgde.pipeline.presets import Choice
 from hgde.tasks import Part, Problem
+from hgde.training.cross_fitting import cross_fitted
 from hgde.training.trainer import Epoch
 
 logger = logging.getLogger(__name__)
@@ -125,7 +125,10 @@ def trial(job: Job) -> Result:
 
     The trainer is given a test part without a single item: no test label can be read, let alone be chosen by.
     """
-    scores, epochs, reached, stopped = [], [], {}, None
+    scores: list[float] = []
+    epochs: list[int] = []
+    reached: dict[str, float] = {}
+    stopped: str | None = None
     began, ms = time.monotonic(), 0.0
     for number, (split, seed) in enumerate(job.more["folds"]):
         settings = make_settings(job.settings).replace({"data.split": split, "run.seed": seed})

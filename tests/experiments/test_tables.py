@@ -13,7 +13,6 @@ import pytest
 from hgde.experiments.defaults import standings
 from hgde.experiments.reproduce import check_again, reproduce, search_of, stored_row, write_index
 from hgde.experiments.stats import DIFFERENT, EQUAL
-from hgde.experiments.store import Store
 from hgde.experiments.table_report import page
 from hgde.experiments.tables import NAMES, TableError, load_table, make_table
 from hgde.pipeline.settings import make_settings

@@ -1,12 +1,12 @@
-"""Data sets: hashes, restriction, normalisation, the recipes of the literature, and the neutral file."""
+"""Data sets: hashes, restriction, targets in each form, and the neutral file."""
 
 import numpy as np
 import pytest
 import torch
 
-from hgde.data import DataError, Dataset, hgcn_features, identity_features, load, read_graph
+from hgde.data import Columns, DataError, Dataset, identity_features, looks_continuous, read_graph
 from hgde.data.io.npz import read_npz
-from hgde.data.splits import NodeSplit, link_split
+from hgde.data.splits import NodeSplit
 from hgde.graph import Graph, SparseFeatures
 
 
@@ -32,8 +32,61 @@ def test_the_hash_sees_graph_features_and_labels():
         small(labels=base.labels.roll(1)),
         small(labels=None),
         small(features=identity_features(5)),
+        small(graph=Graph.from_edges([(0, 1), (1, 2), (3, 4)], 5, [1.0, 2.0, 1.0])),
+        small(values=torch.ones(5, 1)),
+        small(values=torch.zeros(5, 1)),
+        small(label_sets=torch.ones(5, 1, dtype=torch.int8)),
+        small(sample_weights=torch.ones(5)),
+        small(class_names=["a", "b"]),
+        small(class_names=["a", "c"]),
+        small(features=table()),
+        small(features=table(a=[1, 2, 3, 4, 6])),
+        small(features=table(b=["x", "y", "x", "", "z"])),
+        small(features=Columns([*list(table().values())[::-1]])),
     ]
-    assert len({dataset.hash for dataset in (base, *others)}) == 6
+    assert len({dataset.hash for dataset in (base, *others)}) == len(others) + 1
+
+
+def table(**changes):
+    return Columns.from_arrays({"a": [1, 2, 3, 4, 5], "b": ["x", "y", "x", "", "y"], **changes})
+
+
+def test_everything_a_node_has_follows_it():
+    dataset = small(
+        features=table(),
+        values=torch.arange(5.0)[:, None],
+        label_sets=torch.eye(5, dtype=torch.int8),
+        sample_weights=torch.arange(5.0),
+    )
+    part = dataset.select(torch.tensor([4, 0]))
+    assert part.features["a"].values.tolist() == [5, 1]
+    assert part.features["b"].texts == ["y", "x"]
+    assert part.values.flatten().tolist() == part.sample_weights.tolist() == [4, 0]
+    assert part.label_sets.tolist() == [[0, 0, 0, 0, 1], [1, 0, 0, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (np.linspace(0, 1, 50), True),
+        ([0.5, 1.5] * 40, False),
+        (np.arange(500), True),
+        (np.arange(500) % 20, False),
+        (np.arange(4000) % 40, False),
+        ([np.nan, 1, 2], False),
+        ([], False),
+    ],
+)
+def test_continuous_values_are_told_from_classes(values, expected):
+    assert looks_continuous(np.asarray(values, dtype=float)) is expected
+    assert looks_continuous(torch.tensor(np.asarray(values, dtype=float))) is expected
+
+
+def test_the_label_column_as_it_was_read():
+    column = small(class_names=["red", "blue"]).target_column()
+    assert column.texts == ["red", "blue", "red", "", "blue"]
+    assert small(labels=None, values=torch.tensor([[0.5]] * 5)).target_column().texts == ["0.5"] * 5
+    assert small(labels=None).target_column() is None
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -54,62 +107,6 @@ def test_row_normalisation():
     rows = small().row_normalised()
     torch.testing.assert_close(rows.features.abs().sum(1), torch.ones(5))
     assert isinstance(small(features=identity_features(5)).row_normalised().features, SparseFeatures)
-
-
-def test_airport_recipe():
-    dataset = small("airport")
-    nodes, links = (hgcn_features(dataset, task).features for task in ("nodes", "links"))
-    assert (nodes.shape[1], links.shape[1]) == (11, 12)
-    torch.testing.assert_close(nodes[:, :4].sum(1), torch.ones(5))
-    assert torch.equal(nodes[:, 4:10].argmax(1), dataset.graph.degree)
-    assert bool((nodes[:, 10] == 1).all())
-    other = dataset.features.clone()
-    other[:, 4] = 99
-    assert torch.equal(nodes, hgcn_features(small("airport", features=other), "nodes").features), "column 4 is unused"
-
-
-def test_airport_degrees_come_from_the_training_graph():
-    dataset = small("airport")
-    bare = Graph.from_edges([], 5)
-    assert bool((hgcn_features(dataset, "links", graph=bare).features[:, 5] == 1).all())
-
-
-def test_signed_row_sums_are_a_fault_of_the_published_recipe():
-    features = torch.tensor([[1.0, -1.0, 1e-4, 0, 7], [0, 0, 0, 0, 7]])
-    dataset = small("airport", features=features, graph=Graph.from_edges([(0, 1)]), labels=torch.tensor([0, 1]))
-    published = hgcn_features(dataset, "nodes").features
-    clean = hgcn_features(dataset, "nodes", recipe="clean").features
-    assert float(published[0, 0]) > 1000
-    assert float(clean[:, :4].abs().max()) <= 1
-    assert bool(torch.isfinite(published).all())
-
-
-def test_columns_can_be_left_out():
-    dataset = hgcn_features(small("disease_lp"), "links", drop_columns=(4,))
-    assert dataset.num_features == 4
-    assert dataset.meta["dropped_columns"] == [4]
-    with pytest.raises(DataError, match="task must be"):
-        hgcn_features(small(), "edges")
-
-
-def test_added_columns_are_numbered_after_the_stored_ones():
-    features, labels = torch.rand(2, 5), torch.tensor([0, 1])
-    dataset = small("airport", features=features, graph=Graph.from_edges([(0, 1)]), labels=labels)
-    whole = hgcn_features(dataset, "links", recipe="unscaled").features
-    degrees = tuple(range(5, 11))
-    assert hgcn_features(dataset, "links", recipe="unscaled", drop_columns=degrees).features.equal(
-        torch.cat([features, whole[:, 11:]], dim=1)
-    )
-    assert hgcn_features(dataset, "nodes", recipe="unscaled", drop_columns=degrees).features.equal(
-        torch.cat([features[:, :4], whole[:, 11:]], dim=1)
-    )
-
-
-def test_airport_real_inputs(data_file):
-    dataset = load("airport", data_file("airport").parent)
-    split = link_split(dataset.graph, 1234, "clean")
-    assert hgcn_features(dataset, "nodes").num_features == 11
-    assert hgcn_features(dataset, "links", graph=split.graph).num_features == 12
 
 
 def test_neutral_file_round_trip(tmp_path):

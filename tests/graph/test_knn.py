@@ -60,7 +60,7 @@ def test_any_number_of_ties_goes_to_the_smaller_numbers(kind, k, block):
         "three points": random.randint(0, 3, (90, 1)).repeat(5, 1),
         "grid": random.randint(0, 4, (120, 2)),
         "words": random.rand(100, 12) < 0.1,
-        "far away": random.randint(0, 3, (90, 3)) + [10_000, 77_777_777, 3],
+        "far away": random.randint(0, 3, (90, 3)) + np.array([10_000, 77_777_777, 3]),
     }[kind]
     x = torch.from_numpy(np.asarray(x)).double()
     assert torch.equal(nearest_neighbours(x, k, block=block), by_brute_force(x, k))

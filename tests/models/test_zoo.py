@@ -1,9 +1,12 @@
 """Every registered model: it learns, sees nodes alike whatever they are called, saves, and works in both precisions."""
 
+import dataclasses
+
 import pytest
 import torch
 from zoo_problems import make, relabelled, shape_of, train, two_blocks
 
+from hgde.graph import Graph
 from hgde.models.base import MODELS, Model
 from hgde.sections import Section, SettingsError, build
 
@@ -128,3 +131,73 @@ def test_a_run_repeats_bit_for_bit(name):
         with torch.no_grad():
             runs.append(model(features, graph))
     assert torch.equal(*runs)
+
+
+VARIANTS = [
+    ("hgcn", {"attention": True, "dropout": 0.1}),
+    ("hgcn", {"local": True, "dropout": 0.1}),
+    ("hgcn", {"attention": True, "local": True, "layers": 3, "dropout": 0.1}),
+    ("hybonet", {"attention": True, "dropout": 0.1}),
+    ("kappa-gcn", {"kappa": 0.1, "dropout": 0.1}),
+    ("grand", {"kind": "nonlinear", "time": 2.0, "width": 16}),
+    ("grand", {"rewire": True, "k": 8, "time": 2.0, "width": 16}),
+    ("grand", {"method": "dopri5", "rtol": 1e-2, "time": 2.0, "width": 16}),
+    ("graphcon", {"coupling": "gat", "heads": 2, "dropout": 0.1}),
+    ("graphcon", {"coupling": "sage", "residual": False, "dropout": 0.1}),
+    ("difformer", {"kernel": "sigmoid", "heads": 2, "values": True, "width": 16}),
+    ("difformer", {"graph": False, "norm": False, "width": 16}),
+    ("hyla-sgc", {"level": "nodes"}),
+    ("glcn", {"pairs": "knn"}),
+    ("manireg", {"graph": "knn", "k": 4}),
+    ("c-dropedge", {"keep": 0.7, "residual": False}),
+    ("gcn", {"layers": 1}),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), VARIANTS, ids=[f"{n}-{'-'.join(map(str, o))}" for n, o in VARIANTS])
+def test_variants_beat_chance(name, options):
+    graph, features, labels = two_blocks(sparse=True)
+    model = train(make(name, shape_of(features), options), features, graph, labels, torch.arange(20))
+    with torch.no_grad():
+        correct = (model(features, graph).argmax(1) == labels)[20:].float().mean()
+    assert correct >= 0.75
+
+
+def test_edge_weights_count_where_a_model_defines_them():
+    graph, features, _ = two_blocks(dtype=torch.float64)
+    weights = torch.rand(graph.num_edges, dtype=torch.float64) + 0.1
+    weighted = dataclasses.replace(graph, weights=weights)
+    for name in ("gcn", "sage", "sgc", "appnp", "gcnii", "hgcn", "kappa-gcn", "hybonet", "h2gcn", "graphcon", "gde"):
+        model = make(name, shape_of(features), dtype=torch.float64).eval()
+        with torch.no_grad():
+            assert not torch.allclose(model(features, graph), model(features, weighted)), name
+    for name in ("mlp", "hnn", "gat", "lgcn"):
+        model = make(name, shape_of(features), dtype=torch.float64).eval()
+        with torch.no_grad():
+            assert torch.equal(model(features, graph), model(features, weighted)), name
+
+
+def test_weighted_gcn_is_pygs():
+    from torch_geometric.nn import GCNConv
+
+    graph, features, _ = two_blocks(dtype=torch.float64)
+    weights = torch.rand(graph.num_edges, dtype=torch.float64) + 0.1
+    weighted = dataclasses.replace(graph, weights=weights)
+    model = make("gcn", shape_of(features), {"layers": 1}, torch.float64).eval()
+    theirs = GCNConv(features.shape[1], 2).double()
+    with torch.no_grad():
+        theirs.lin.weight.copy_(model.layers[0].weight.T)
+        torch.testing.assert_close(model(features, weighted), theirs(features, graph.edge_index, weights))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nodes_without_edges_do_no_harm(name):
+    features = torch.rand(6, 4, dtype=torch.float64)
+    graph = Graph.from_edges([(0, 1), (1, 2)], 6)
+    model = make(name, shape_of(features), dtype=torch.float64)
+    model.observe(torch.tensor([0, 1]), torch.tensor([0, 3]))
+    outputs = model(features, graph)
+    assert torch.isfinite(outputs).all()
+    if outputs.requires_grad:
+        outputs.square().sum().backward()
+        assert all(torch.isfinite(p.grad).all() for p in model.parameters() if p.grad is not None)

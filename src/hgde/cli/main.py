@@ -20,8 +20,9 @@ COMMANDS = {
     "list": ("hgde.cli.listing:list_entries", "Name the models, diffusivities, solvers, metrics, ... there are."),
     "data": ("hgde.cli.data:data", "List, describe and fetch data sets."),
     "orders": ("hgde.cli.orders:orders", "Declared and measured order of every solver."),
+    "compare": ("hgde.cli.compare:compare", "Which model is right for a graph? Several, side by side."),
+    "tune": ("hgde.cli.tune:tune", "Search for settings on your own data."),
     "reproduce": ("hgde.cli.reproduce:reproduce", "The published tables, ours beside published."),
-    "search": ("hgde.cli.reproduce:search", "Search for better settings of a table's row."),
     "bench": ("hgde.cli.bench:bench", "Every speed and memory ratio beside its bar."),
 }
 

@@ -202,7 +202,7 @@ def _normalising(dataset: Dataset, how: str, match: ColumnMatch, inputs: Inputs)
         leading = sum(column < dataset.scaling.count for column in match.kept)
         return "leading_rows", LeadingRows(leading, dataset.scaling.signed)
     if how == "auto":
-        how = "rows" if isinstance(inputs.features, SparseFeatures) else "columns"
+        how = "unit" if isinstance(inputs.features, SparseFeatures) else "columns"
     return how, STEPS.get(how).fit(inputs)
 
 

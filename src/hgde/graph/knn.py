@@ -48,12 +48,11 @@ def nearest_neighbours(features: Features, k: int, *, block: int = 512) -> Tenso
 def _closest(points: Tensor, rows: Tensor, possible: Tensor, k: int) -> Tensor:
     """Of the possible columns of each row the ``k`` closest, itself first, equal ones in order of their number."""
     row, column = possible.nonzero().T
+    at_once = max(1, _PAIR_NUMBERS // max(points.shape[1], 1))
     exact = torch.cat(
         [
-            (points[rows[row[part]]] - points[column[part]]).square().sum(1)
-            for part in torch.arange(row.numel(), device=row.device).split(
-                max(1, _PAIR_NUMBERS // max(points.shape[1], 1))
-            )
+            (points[rows[one]] - points[other]).square().sum(1)
+            for one, other in zip(row.split(at_once), column.split(at_once), strict=True)
         ]
     )
     exact[rows[row] == column] = -1

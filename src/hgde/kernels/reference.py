@@ -156,10 +156,22 @@ def advance(
     points = exact(z)
     c = torch.as_tensor(c, dtype=points.dtype, device=z.device)
     act = resolve_activation(activation)
-    moved = ball.expmap(points, act(exact(v)) if isinstance(activation, str) else exact(act(v.to(z.dtype))), c)
-    if eta is not None:
-        moved = ball.gyromidpoint((moved, points, points if z0 is None else exact(z0)), exact(eta), c)
-    return moved if moved.dtype == z.dtype else ball.project(moved.to(z.dtype), c)
+    moved = _exp(points, act(exact(v)) if isinstance(activation, str) else exact(act(v.to(z.dtype))), c)
+    if eta is None:
+        return ball.project(moved.to(z.dtype), c)
+    first = points if z0 is None else exact(z0)
+    middle = ball.gyromidpoint((ball.project(moved, c), points, first), eta.to(points.dtype), c)
+    return middle if middle.dtype == z.dtype else ball.project(middle.to(z.dtype), c)
+
+
+def _exp(x: Tensor, v: Tensor, c: Tensor) -> Tensor:
+    """``exp_x(v)``, not projected: ``(B_x t + c|t|^2 x) / (B_x sech^2 + c|t|^2)`` with ``t = x + tanhc(q) v / B_x``."""
+    b = conformal(x, c)
+    half = v / b
+    q = c * numerics.squared_norm(half)
+    t = x + numerics.tanhc(q) * half
+    spread = c * numerics.squared_norm(t)
+    return (b * t + spread * x) / (b * numerics.sech2(q) + spread)
 
 
 def tile_rows(nodes: int) -> int:

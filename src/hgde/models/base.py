@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from hgde.geometry import Curvature, Euclidean, Manifold
 from hgde.graph import Features, Graph
 from hgde.registry import Registry
-from hgde.sections import Section
+from hgde.sections import Section, SettingsError
 
 MODELS: Registry[type[Model]] = Registry(
     "model",
@@ -51,6 +51,18 @@ class Model(nn.Module):
     pair_decoder: ClassVar[str] = "fermi-dirac"
     reroutes: ClassVar[bool] = False
 
+    @classmethod
+    def candidates(cls, task: str, graph: Graph) -> tuple[str, ...]:
+        """Names of the presets to choose among for a task on a graph, the simplest first."""
+        return ("default",)
+
+    @classmethod
+    def preset(cls, name: str) -> Mapping[str, Any]:
+        """The preset of that name; refused with the ones there are."""
+        if name not in cls.presets:
+            raise SettingsError(f"there is no preset {name!r} of this model; there are {', '.join(cls.presets) or 'none'}")
+        return cls.presets[name]
+
     @property
     def manifold(self) -> Manifold:
         """The space that :meth:`embed` gives points of."""
@@ -77,6 +89,9 @@ class Model(nn.Module):
 
     def prepare(self, graph: Graph) -> None:
         """Work out, once, what depends on the graph alone."""
+
+    def begin(self, features: Features, graph: Graph) -> None:
+        """Adjust freshly drawn weights to the features, once before training."""
 
     def observe(self, targets: Tensor, nodes: Tensor) -> None:
         """See the targets of the training nodes, once before training; for models that spread labels themselves."""

@@ -47,6 +47,12 @@ class HGDESettings(Section):
     encoder_activation: str = setting("identity", "Activation after each layer of the encoder.", choices=ACTIVATIONS)
     dropout: float = setting(0.5, "Dropout on the input features.", at_least=0, below=1)
     state_dropout: float = setting(0.0, "Dropout on the encoded nodes before they diffuse.", at_least=0, below=1)
+    start_distance: float = setting(
+        1.0,
+        "Distance from the origin, on average, that encoded nodes start at whatever the scale of the features (0: "
+        "wherever the weights drawn put them).",
+        at_least=0,
+    )
     hidden_dropout: float = setting(0.0, "Dropout on the embedding before the decoder of nodes.", at_least=0, below=1)
 
 
@@ -82,6 +88,7 @@ class HGDE(Model):
         eta = settings.eta if settings.residual else None
         flow = GraphFlow(target, diffusivity, eta, settings.residual and settings.learn_eta, settings.activation)
         self.block = HPDEBlock.from_settings(flow, settings.time, settings.solver, settings.gradient)
+        self.start_distance = settings.start_distance
         self.decoder: NodeDecoder | None = None
         if shape.outputs is not None:
             self.decoder = NodeDecoder(width, shape.outputs, target, settings.hidden_dropout)
@@ -104,6 +111,10 @@ class HGDE(Model):
     def trajectory(self, features: Features, graph: Graph) -> tuple[list[float], Tensor]:
         """Times ``0, step, ..., T`` and the states there, ``[times, N, coordinates]``."""
         return self.block.trajectory(self.encoder(features), graph)
+
+    def begin(self, features: Features, graph: Graph) -> None:
+        if self.start_distance > 0:
+            self.encoder.scale_to(features, self.start_distance)
 
     def feature_parameters(self) -> list[nn.Parameter]:
         return [self.encoder.linear.weight]

@@ -105,6 +105,23 @@ class Encoder(nn.Module):
             return exp_origin(tangent, self.target.c)
         return self.target.expmap0(tangent)
 
+    @torch.no_grad()
+    def scale_to(self, features: Features, distance: float) -> None:
+        """Scale each layer's fresh weights so that what it gives has, on average, the length of points so far out.
+
+        A tangent vector ``v`` at the origin leads to a point at the distance ``2|v|``.
+        """
+        was_training = self.training
+        self.eval()
+        given: Features = features
+        for layer in (self.linear, *self.hidden):
+            assert isinstance(layer, HyperbolicLinear)
+            length = float(self._activate(layer.tangent(given)).norm(dim=-1).mean())
+            if length > 0:
+                layer.weight.mul_(0.5 * distance / length)
+            given = self._activate(layer.tangent(given))
+        self.train(was_training)
+
     def _activate(self, tangent: Tensor) -> Tensor:
         return drop(resolve_activation(self.activation)(tangent), self.state_dropout, self.training)
 

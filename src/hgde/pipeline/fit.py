@@ -17,8 +17,10 @@ from hgde.data import DataError, Dataset, open_dataset
 from hgde.pipeline.fitted import Fitted, facts_of
 from hgde.pipeline.folder import RunError, RunFolder
 from hgde.pipeline.prepare import Prepared, build_learner, choose_device, number_type, prepare, versions
+from hgde.pipeline.presets import RUNGS, Choice, Rung, choose, preset_names, with_preset
 from hgde.pipeline.settings import Settings
 from hgde.registry import untrusted
+from hgde.sections import SettingsError
 from hgde.tasks import Metric, Problem
 from hgde.training.checkpoint import load_weights
 from hgde.training.trainer import Epoch, Outcome, Trainer
@@ -27,6 +29,8 @@ from hgde.training.trainer import Epoch, Outcome, Trainer
 class Reporter:
     """Hears how a run goes on; this one keeps quiet."""
 
+    def presets_compared(self, rung: Rung) -> None: ...
+    def preset_chosen(self, choice: Choice) -> None: ...
     def seed_started(self, seed: int, settings: Settings) -> None: ...
     def epoch_done(self, epoch: Epoch) -> None: ...
     def seed_done(self, outcome: Outcome) -> None: ...
@@ -74,6 +78,8 @@ class Result:
 
     summary: Summary
     models: list[Fitted]
+    choice: Choice | None = None
+    """How the preset was chosen, where there were several."""
 
 
 def fit(
@@ -103,7 +109,7 @@ def fit(
     with nullcontext() if run is None else run.locked():
         if run is not None:
             run.start(settings, prepared.dataset, prepared.problem, facts_of(prepared, is_named=dataset is None))
-        return _train(settings, prepared, device, run, False, reporter or Reporter(), start)
+        return _Run(settings, prepared, device, run, reporter or Reporter()).train(start=start)
 
 
 def resume(
@@ -138,7 +144,7 @@ def resume(
         if prepared.problem.split_hash != run.facts()["split_hash"]:
             raise RunError(f"the split of {run.path} has changed since it was started; train it anew")
         run.write_settings(settings)
-        return _train(settings, prepared, device, run, True, reporter or Reporter())
+        return _Run(settings, prepared, device, run, reporter or Reporter()).train(is_resumed=True)
 
 
 def check_unchanged(run: RunFolder, settings: Settings, dataset: Dataset) -> None:
@@ -156,43 +162,105 @@ def check_unchanged(run: RunFolder, settings: Settings, dataset: Dataset) -> Non
         )
 
 
-def _train(
-    settings: Settings,
-    prepared: Prepared,
-    device: torch.device,
-    run: RunFolder | None,
-    is_resumed: bool,
-    reporter: Reporter,
-    start: Mapping[str, Tensor] | None = None,
-) -> Result:
-    problem = prepared.problem.to(device, number_type(settings))
-    outcomes, models = [], []
-    for seed in range(settings.run.seed, settings.run.seed + settings.run.seeds):
-        place = None if run is None else run.seed_folder(seed)
-        reporter.seed_started(seed, settings)
-        with _threads(settings.run.threads):
-            generator = randomness.make_generator(seed)
-            learner = build_learner(settings, problem.task, prepared.shape, generator).to(device)
-            if start is not None:
-                load_weights(learner, start, "the model to start from")
-            if device.type != "cpu":
-                generator = randomness.make_generator(seed, device)
-            trainer = Trainer(
-                learner, problem, settings.training, seed, generator, place, settings.run.checkpoint_every
-            )
-            outcome = trainer.fit(is_resumed, reporter.epoch_done)
-        fitted = Fitted(settings, problem.task, learner.eval(), prepared.preprocessor, prepared.shape, prepared, device)
-        outcomes.append(outcome)
-        models.append(fitted)
-        if run is not None and place is not None:
-            fitted.save(place / "model.safetensors")
-            run.write(f"seed-{seed}/result.json", asdict(outcome))
-        reporter.seed_done(outcome)
-    task, split_hash = problem.task, problem.split_hash
-    summary = Summary(settings, outcomes, task.metric, split_hash, prepared.dataset.hash, versions())
-    if run is not None:
-        run.write("summary.json", summary.to_dict())
-    return Result(summary, models)
+class _Run:
+    """A run under way: the preset is settled, then every seed is trained and kept."""
+
+    def __init__(
+        self, settings: Settings, prepared: Prepared, device: torch.device, run: RunFolder | None, reporter: Reporter
+    ) -> None:
+        self.settings, self.prepared, self.device, self.run, self.reporter = settings, prepared, device, run, reporter
+
+    def train(self, is_resumed: bool = False, start: Mapping[str, Tensor] | None = None) -> Result:
+        first = self.settings.run.seed
+        with _threads(self.settings.run.threads):
+            choice, ready = self._settle_preset(start)
+            outcomes, models = [], []
+            for seed in range(first, first + self.settings.run.seeds):
+                self.reporter.seed_started(seed, self.settings)
+                trainer = ready if ready is not None and seed == first else self._trainer(self.settings, seed, start)
+                outcome, fitted = self._train_seed(trainer, is_resumed and trainer is not ready)
+                outcomes.append(outcome)
+                models.append(fitted)
+                self.reporter.seed_done(outcome)
+        problem = self.prepared.problem
+        data_hash = self.prepared.dataset.hash
+        summary = Summary(self.settings, outcomes, problem.task.metric, problem.split_hash, data_hash, versions())
+        if self.run is not None:
+            self.run.write("summary.json", summary.to_dict())
+        return Result(summary, models, choice)
+
+    def _settle_preset(self, start: Mapping[str, Tensor] | None) -> tuple[Choice | None, Trainer | None]:
+        """Choose a preset where there are several; the winner's training, under way, is that of the first seed."""
+        settings = self.settings
+        names = preset_names(settings, self.prepared.problem)
+        if not names:
+            return None, None
+        is_race = len(names) > 1 and settings.training.epochs > RUNGS[0] and start is None
+        if not is_race:
+            self._take(with_preset(settings, names[0]))
+            return None, None
+        made: dict[str, tuple[Settings, Prepared]] = {}
+
+        def make(name: str) -> Trainer:
+            candidate = with_preset(settings, name)
+            made[name] = candidate, self._prepared_for(candidate)
+            return self._trainer(candidate, settings.run.seed, None, made[name][1])
+
+        choice, trainer = choose(names, make, self.reporter.presets_compared)
+        self.settings, self.prepared = made[choice.chosen]
+        trainer.path = self._place(settings.run.seed)
+        if self.run is not None:
+            self.run.write("choice.json", choice.to_dict())
+            self.run.write_settings(self.settings)
+        self.reporter.preset_chosen(choice)
+        return choice, trainer
+
+    def _take(self, settings: Settings) -> None:
+        self.prepared, self.settings = self._prepared_for(settings), settings
+        if self.run is not None:
+            self.run.write_settings(settings)
+
+    def _prepared_for(self, settings: Settings) -> Prepared:
+        if settings.preprocessing == self.settings.preprocessing and settings.run.dtype == self.settings.run.dtype:
+            return self.prepared
+        return prepare(settings, self.prepared.dataset, self.prepared.problem)
+
+    def _place(self, seed: int) -> Path | None:
+        return None if self.run is None else self.run.seed_folder(seed) / "checkpoint.safetensors"
+
+    def _trainer(
+        self, settings: Settings, seed: int, start: Mapping[str, Tensor] | None, prepared: Prepared | None = None
+    ) -> Trainer:
+        known = self.prepared if prepared is None else prepared
+        problem = known.problem.to(self.device, number_type(settings))
+        generator = randomness.make_generator(seed)
+        learner = build_learner(settings, problem.task, known.shape, generator).to(self.device)
+        if start is None:
+            learner.model.begin(problem.inputs, problem.graph)
+        else:
+            load_weights(learner, start, "the model to start from")
+        if self.device.type != "cpu":
+            generator = randomness.make_generator(seed, self.device)
+        path = None if prepared is not None else self._place(seed)
+        trainer = Trainer(learner, problem, settings.training, seed, generator, path, settings.run.checkpoint_every)
+        for name in settings.given.get("training", {}):
+            reason = trainer.optimisers.idle.get(name)
+            if reason is not None:
+                raise SettingsError(f"training.{name} has no effect: {reason}; leave it out")
+        return trainer
+
+    def _train_seed(self, trainer: Trainer, is_resumed: bool) -> tuple[Outcome, Fitted]:
+        settings, prepared = self.settings, self.prepared
+        if not trainer.is_started:
+            trainer.start(is_resumed)
+        trainer.advance(settings.training.epochs, self.reporter.epoch_done)
+        outcome = trainer.finish()
+        task, learner = trainer.task, trainer.learner.eval()
+        fitted = Fitted(settings, task, learner, prepared.preprocessor, prepared.shape, prepared, self.device)
+        if self.run is not None:
+            fitted.save(self.run.seed_folder(outcome.seed) / "model.safetensors")
+            self.run.write(f"seed-{outcome.seed}/result.json", asdict(outcome))
+        return outcome, fitted
 
 
 @contextmanager

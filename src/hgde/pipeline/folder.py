@@ -19,7 +19,7 @@ from hgde.data import Dataset
 from hgde.data.store import load_dataset, save_dataset
 from hgde.graph import Graph
 from hgde.pipeline.problems import graph_problem, load_problem, save_problem
-from hgde.pipeline.settings import Settings, make_settings
+from hgde.pipeline.settings import Settings, restore_settings
 from hgde.registry import untrusted
 from hgde.sections import SettingsError
 from hgde.tasks import Problem, Task
@@ -106,17 +106,18 @@ class RunFolder:
                 f"{self.path} was written in format {stored.get('format', 1)!r}, this version reads {FORMAT}; train it "
                 "anew, or read it with the version of hgde that wrote it"
             )
-        values = stored.get("settings")
-        if not isinstance(values, dict):
-            raise RunError(f"{self.path / 'settings.json'} is damaged: it has no object 'settings'")
+        values, given = stored.get("settings"), stored.get("given")
+        if not isinstance(values, dict) or not isinstance(given, dict):
+            missing = "given" if isinstance(values, dict) else "settings"
+            raise RunError(f"{self.path / 'settings.json'} is damaged: it has no object {missing!r}")
         try:
             with untrusted():
-                return make_settings(values)
+                return restore_settings(values, given)
         except SettingsError as error:
             raise RunError(f"{self.path / 'settings.json'}: {error}") from None
 
     def write_settings(self, settings: Settings) -> None:
-        self.write("settings.json", {"format": FORMAT, "settings": settings.to_dict()})
+        self.write("settings.json", {"format": FORMAT, "settings": settings.to_dict(), "given": settings.given})
 
     def facts(self) -> dict[str, Any]:
         """What ``run.json`` says of the data and its split."""

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from hgde.pipeline.fit import Reporter
 
 if TYPE_CHECKING:
+    from hgde.pipeline.presets import Choice, Rung
     from hgde.pipeline.settings import Settings
     from hgde.training.trainer import Epoch, Outcome
 
@@ -42,6 +43,16 @@ class TrainingBar(Reporter):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.progress.stop()
+
+    def presets_compared(self, rung: Rung) -> None:
+        if not self.quiet:
+            ordered = sorted(rung.scores.items(), key=lambda item: -item[1])
+            shown = ", ".join(f"{name} {100 * score:.1f}" for name, score in ordered)
+            self.console.print(f"presets after {rung.epoch} epochs: {shown}", highlight=False, soft_wrap=True)
+
+    def preset_chosen(self, choice: Choice) -> None:
+        if not self.quiet:
+            self.console.print(f"preset: {choice.chosen} (fix it with --preset {choice.chosen})", highlight=False)
 
     def seed_started(self, seed: int, settings: Settings) -> None:
         self.row = self.progress.add_task(f"{self.label}seed {seed}", total=settings.training.epochs, shown="")

@@ -17,7 +17,20 @@ from typing import Any
 from hgde.data.preprocessing import PreprocessingSettings
 from hgde.data.settings import DataSettings
 from hgde.models.base import MODELS
-from hgde.sections import Chosen, Leaf, Section, SettingsError, choice, from_dict, leaves, section, setting
+from hgde.sections import (
+    Chosen,
+    Leaf,
+    Section,
+    SettingsError,
+    build,
+    choice,
+    from_dict,
+    leaves,
+    nested,
+    overlay,
+    section,
+    setting,
+)
 from hgde.tasks import TASKS
 from hgde.training.settings import TrainingSettings
 
@@ -38,6 +51,11 @@ class RunSettings(Section):
 class Settings(Section):
     """What a run depends on. Two runs with equal settings, data and versions give the same bits."""
 
+    preset: str = setting(
+        "auto",
+        "Which of the model's presets to start from; what you set yourself wins. auto: chosen on your validation part by "
+        "successive halving; none: the defaults as declared (`hgde list presets`).",
+    )
     data: DataSettings = section(DataSettings)
     preprocessing: PreprocessingSettings = section(PreprocessingSettings)
     task: Chosen = choice(TASKS, "nodes", "What to learn (`hgde list tasks`).")
@@ -45,10 +63,34 @@ class Settings(Section):
     training: TrainingSettings = section(TrainingSettings)
     run: RunSettings = section(RunSettings)
 
+    @property
+    def given(self) -> dict[str, Any]:
+        """The nested values that someone gave, which win over a preset."""
+        return getattr(self, "_given", {})
 
-def make_settings(given: Mapping[str, Any] | None = None) -> Settings:
-    """Settings from nested plain values; what is not given has its default."""
-    return from_dict(Settings, given or {})
+    def replace(self, changes: Mapping[str, Any] | None = None, **more: Any) -> Settings:
+        wanted = nested({**(changes or {}), **more})
+        made = super().replace(changes, **more)
+        object.__setattr__(made, "_given", overlay(self.given, wanted))
+        return made
+
+
+def make_settings(given: Mapping[str, Any] | None = None, *, lenient: bool = False) -> Settings:
+    """Settings from nested plain values; what is not given has its default.
+
+    ``lenient`` lets settings be that cannot act, as those of a preset under what a user gave.
+    """
+    values = dict(given or {})
+    made = build(Settings, values) if lenient else from_dict(Settings, values)
+    object.__setattr__(made, "_given", values)
+    return made
+
+
+def restore_settings(stored: Mapping[str, Any], given: Mapping[str, Any]) -> Settings:
+    """Settings as they were stored, with what was given for them."""
+    made = make_settings(stored, lenient=True)
+    object.__setattr__(made, "_given", dict(given))
+    return made
 
 
 def read_settings(path: str | Path) -> dict[str, Any]:

@@ -174,7 +174,7 @@ class RunReport:
 
 @dataclass(frozen=True)
 class System:
-    """A system of a comparison: scores over the same seeds as the others, what it costs, and its difference to the first.
+    """A system of a comparison: scores over the same seeds as the others, what it costs, its difference to the first.
 
     ``difference`` is the mean paired difference to the reference system with the half width of its 95 % interval.
     """

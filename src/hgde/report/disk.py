@@ -12,6 +12,7 @@ from torch import Tensor
 
 from hgde.geometry import ball
 from hgde.graph import Graph
+from hgde.report.projection.principal import principal
 
 
 def to_disk(z: Tensor, c: float) -> Tensor:
@@ -20,14 +21,7 @@ def to_disk(z: Tensor, c: float) -> Tensor:
     Two dimensions are kept as they are. More are reduced in the tangent space at the origin to the two directions that
     hold most of the spread; distances from the origin shrink by what the other directions held.
     """
-    unit = (z.detach().double().cpu() * math.sqrt(c)).contiguous()
-    if unit.shape[1] == 1:
-        unit = torch.cat([unit, torch.zeros_like(unit)], dim=1)
-    if unit.shape[1] == 2:
-        return unit
-    tangent = ball.logmap0(unit, 1.0)
-    _, _, directions = torch.linalg.svd(tangent - tangent.mean(0), full_matrices=False)
-    return ball.expmap0(tangent @ directions[:2].T, 1.0)
+    return principal((z.detach().double().cpu() * math.sqrt(c)).contiguous())
 
 
 def geodesics(points: Tensor, pairs: Tensor, pieces: int = 12) -> np.ndarray[Any, Any]:

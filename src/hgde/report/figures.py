@@ -22,7 +22,8 @@ from hgde.report.measures import class_name
 INK = "#010203"
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#94673c", "#7b61cc", "#78a028", "#c83c5a")
 
-STYLE: dict[str, Any] = {
+# Any, since matplotlib lists every name in the type, and the list changes between its versions.
+STYLE: Any = {
     "text.color": INK,
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
@@ -197,7 +198,8 @@ def draw_view(view: DiskView, most_edges: int = 20_000) -> Figure:
         chosen = labels == k
         colour = "#8c8c8c" if k < 0 else COLOURS[k % 10]
         name = None if view.labels is None else _short(class_name(int(k), view.class_names))
-        axes.scatter(*points[chosen].T, s=size, color=colour, linewidths=0, label=name, rasterized=many, zorder=2)
+        x, y = points[chosen].T
+        axes.scatter(x, y, s=size, color=colour, linewidths=0, label=name, rasterized=many, zorder=2)
     axes.set(xlim=(-1.01, 1.01), ylim=(-1.01, 1.01), aspect="equal")
     axes.axis("off")
     if view.labels is not None and len(np.unique(labels)) <= 20:

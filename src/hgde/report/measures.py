@@ -57,7 +57,7 @@ def worst_mistakes(
     most: int = 10,
     most_neighbours: int = 8,
 ) -> list[Mistake]:
-    """The wrong predictions made with most confidence, with their neighbours; ``among`` is a mask, the test part say."""
+    """The wrong predictions made with most confidence, with their neighbours; ``among`` masks the test part, say."""
     labels, predictions = np.asarray(labels), np.asarray(predictions)
     wrong = (labels >= 0) & (labels != predictions)
     if among is not None:

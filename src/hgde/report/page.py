@@ -18,6 +18,7 @@ from typing import Any
 import jinja2
 import numpy as np
 from markupsafe import Markup
+from matplotlib.figure import Figure
 
 from hgde.report.contents import ComparisonReport, Report, RunReport, TuningReport
 from hgde.report.explorer import explorer_payload, explorer_script, explorer_style
@@ -51,7 +52,10 @@ class ReportFiles:
 
 def render_html(report: Report) -> str:
     """The page: styles, figures, data and scripts inside, no address to load anything from."""
-    figures = make_figures(report)
+    return _html(report, make_figures(report))
+
+
+def _html(report: Report, figures: Mapping[str, Figure]) -> str:
     drawn = {name: Markup(inline_svg(figure, name, FIGURE_WORDS[name])) for name, figure in figures.items()}
     explorer = None
     if isinstance(report, RunReport) and report.disk is not None and len(report.disk.positions[0]):
@@ -70,8 +74,12 @@ def render_html(report: Report) -> str:
 
 def render_markdown(report: Report) -> str:
     """The same in Markdown, figures by the names under which :func:`write_report` puts them in ``figures/``."""
+    return _markdown(report, make_figures(report))
+
+
+def _markdown(report: Report, figures: Mapping[str, Figure]) -> str:
     template = _environment().get_template(f"{_kind(report)}.md.j2")
-    text = template.render(report=_cleaned(report), figures=list(make_figures(report)), words=FIGURE_WORDS)
+    text = template.render(report=_cleaned(report), figures=list(figures), words=FIGURE_WORDS)
     lines = [line.rstrip() for line in text.splitlines()]
     # Parts that are missing leave blank lines behind.
     kept = [line for k, line in enumerate(lines) if line or (k and lines[k - 1])]
@@ -87,14 +95,15 @@ def render_json(report: Report) -> str:
 def write_report(report: Report, folder: Path, name: str = "report") -> ReportFiles:
     """``name.html``, ``name.md``, ``name.json`` and every figure as SVG and PNG in ``figures/``."""
     folder.mkdir(parents=True, exist_ok=True)
+    figures = make_figures(report)
     files = ReportFiles(
         folder / f"{name}.html",
         folder / f"{name}.md",
         folder / f"{name}.json",
-        write_figures(make_figures(report), folder / "figures"),
+        write_figures(figures, folder / "figures"),
     )
-    files.html.write_text(render_html(report), encoding="utf-8", errors="replace")
-    files.markdown.write_text(render_markdown(report), encoding="utf-8", errors="replace")
+    files.html.write_text(_html(report, figures), encoding="utf-8", errors="replace")
+    files.markdown.write_text(_markdown(report, figures), encoding="utf-8", errors="replace")
     files.json.write_text(render_json(report), encoding="utf-8", errors="replace")
     return files
 

@@ -23,12 +23,14 @@ from hgde.graph import Features, Graph
 from hgde.models.base import Model
 from hgde.registry import Registry
 from hgde.sections import Section
-from hgde.tasks.metrics import Metric, fitting, metric_for
+from hgde.tasks.metrics import METRICS, VALUES, Metric, fitting, metric_for
 
 Scores = dict[str, float]
 Array = np.ndarray[Any, Any]
 Table = dict[str, Array]
 PARTS = ("train", "val", "test")
+CALIBRATE_FROM = 30
+"""Fewer validation items say too little about probabilities."""
 
 TASKS: Registry[type[Task]] = Registry(
     "task",
@@ -94,23 +96,32 @@ class Problem:
 
 
 class Learner(nn.Module):
-    """A model and a task's head: everything that is trained and stored."""
+    """A model and a task's head: everything that is trained and stored.
+
+    ``temperature`` divides log-odds once training is over (1 until then), so that they are calibrated.
+    """
+
+    temperature: Tensor
 
     def __init__(self, model: Model, head: nn.Module, outputs: int | None) -> None:
         super().__init__()
         self.model, self.head, self.wants_points = model, head, outputs is None
         self._selects_early = type(model).readout is not Model.readout
         self.has_penalty = type(model).penalty is not Model.penalty
+        self.register_buffer("temperature", torch.ones(()))
 
     def outputs(self, features: Features, graph: Graph) -> Tensor:
         """What the model gives for every node: ``[N, outputs]``, or points where pairs are compared."""
-        result: Tensor = self.model.embed(features, graph) if self.wants_points else self.model(features, graph)
-        return result
+        if self.wants_points:
+            points: Tensor = self.model.embed(features, graph)
+            return points
+        result: Tensor = self.model(features, graph)
+        return result if self.training else result / self.temperature
 
     def predict(self, outputs: Tensor, items: Tensor) -> Tensor:
         """Predictions for some nodes or pairs, from the outputs of all nodes."""
         result: Tensor = self.head(outputs, items)
-        return result
+        return result / self.temperature if self.wants_points and not self.training else result
 
     def forward(self, features: Features, graph: Graph, items: Tensor) -> Tensor:
         """Predictions for some nodes or pairs; nodes are selected before they are read out where that is the same."""
@@ -179,6 +190,22 @@ class Task(ABC):
     @abstractmethod
     def discrepancy(self, predictions: Tensor, truth: Tensor, weights: Tensor | None = None) -> Tensor:
         """The loss of predictions: a mean over what is asked, weighted where weights are given."""
+
+    def temperature(self, predictions: Tensor, truth: Tensor) -> float:
+        """The number that log-odds are to be divided by to fit the truth best; 1 where there is too little to tell."""
+        if self.kind == VALUES or int(truth.shape[0]) < CALIBRATE_FROM:
+            return 1.0
+        from scipy.optimize import minimize_scalar
+
+        wide = predictions.double()
+        loss = METRICS.get("log_loss")
+        best = minimize_scalar(
+            lambda log_t: loss(wide / math.exp(log_t), truth),
+            bounds=(-1.4, 1.4),
+            method="bounded",
+            options={"xatol": 1e-3},
+        )
+        return math.exp(float(best.x))
 
     def natural(self, predictions: Tensor) -> Tensor:
         """Predictions in the units of the truth."""

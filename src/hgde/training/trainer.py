@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,12 +17,11 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from hgde import randomness
 from hgde.geometry import count_projections
-from hgde.sections import SettingsError
 from hgde.solvers import InputError
-from hgde.tasks import Learner, Metric, Problem, Scores
+from hgde.tasks import Learner, Problem, Scores
 from hgde.training import checkpoint
 from hgde.training.optimisers import Optimisers
-from hgde.training.settings import TrainingSettings, changed
+from hgde.training.settings import TrainingSettings
 
 MOST_SECONDS_LOST = 30.0
 """A run whose epochs are slow is kept more often than its settings ask for."""
@@ -71,16 +71,15 @@ class _Progress:
     best_epoch: int = 0
     best_gain: float = -math.inf
     best_loss: float = math.inf
-    validation: Scores = field(default_factory=dict)
+    smoothed: float = 0.0
     projected: int = 0
     seconds: float = 0.0
     epoch_ms: float = 0.0
     history: list[dict[str, float]] = field(default_factory=list)
 
 
-def rank(scores: Scores, metric: Metric, keep: str) -> tuple[float, float]:
+def rank(gain: float, loss: float, keep: str) -> tuple[float, float]:
     """What makes an epoch better: its score, then its loss (``keep="score"``), or its loss, then its score."""
-    gain, loss = metric.gain(scores[metric.name]), scores["loss"]
     return (gain, -loss) if keep == "score" else (-loss, gain)
 
 
@@ -89,7 +88,7 @@ class Trainer:
 
     Args:
         generator: where dropout and negatives come from; the initial weights were drawn from it as well.
-        folder: where the checkpoint goes; ``None`` keeps nothing on disk.
+        path: the file of the checkpoint; ``None`` keeps nothing on disk.
         checkpoint_every: epochs between two checkpoints.
     """
 
@@ -100,24 +99,28 @@ class Trainer:
         settings: TrainingSettings,
         seed: int,
         generator: torch.Generator,
-        folder: Path | None = None,
+        path: Path | None = None,
         checkpoint_every: int = 50,
     ) -> None:
         self.learner, self.problem, self.settings, self.seed = learner, problem, settings, seed
         self.task, self.generator, self.checkpoint_every = problem.task, generator, checkpoint_every
         self.optimisers = Optimisers(learner, settings)
-        if not self.optimisers.parts and settings != TrainingSettings():
-            raise SettingsError(
-                "nothing of this model is trained, so that settings of the training have no effect; leave out "
-                + ", ".join(f"training.{name}" for name in changed(settings))
-            )
-        self.path = None if folder is None else folder / "checkpoint.safetensors"
+        self.path = path
+        self.is_started = False
         self.averaged: AveragedModel | None = None
         self.best: dict[str, Tensor] = {}
         self.progress = _Progress()
+        self._times: list[float] = []
 
     def fit(self, resume: bool = False, on_epoch: Callable[[Epoch], None] | None = None) -> Outcome:
         """Train until the epochs or the patience run out, then score the best epoch's weights on the test part."""
+        self.start(resume)
+        self.advance(self.settings.epochs, on_epoch)
+        return self.finish()
+
+    def start(self, resume: bool = False) -> None:
+        """Make ready for the first epoch, or go back to where a checkpoint was left."""
+        self.is_started = True
         part = self.problem.parts["train"]
         self.learner.model.prepare(self.problem.graph)
         self.learner.model.observe(part.truth, part.items)
@@ -126,23 +129,29 @@ class Trainer:
             self.averaged = AveragedModel(self.learner, multi_avg_fn=get_ema_multi_avg_fn(self.settings.averaging))
         if resume and self.path is not None and self.path.exists():
             self._restore()
-        settings, progress = self.settings, self.progress
-        started = time.perf_counter() - progress.seconds
-        times: list[float] = []
-        saved, last_saved = time.perf_counter(), progress.epoch
         if not self.optimisers.parts and not self.best:
             self._validate(0.0, 0)  # nothing to train: a model that only spreads labels
-        while (
-            self.optimisers.parts
-            and progress.epoch < settings.epochs
-            and progress.epoch - progress.best_epoch < settings.patience
-        ):
-            began, left = time.perf_counter(), settings.epochs - progress.epoch
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is nothing to train, or the epochs or the patience have run out."""
+        waited = self.progress.epoch - self.progress.best_epoch
+        return (
+            not self.optimisers.parts or self.progress.epoch >= self.settings.epochs or waited >= self.settings.patience
+        )
+
+    def advance(self, until: int, on_epoch: Callable[[Epoch], None] | None = None) -> None:
+        """Train on to an epoch. Stopping in between and going on gives the very same result."""
+        settings, progress = self.settings, self.progress
+        started = time.perf_counter() - progress.seconds
+        saved, last_saved = time.perf_counter(), progress.epoch
+        while not self.is_done and progress.epoch < until:
+            began = time.perf_counter()
             # Validation falls on multiples, whatever epoch a run was stopped at before.
-            count = min(settings.validate_every - progress.epoch % settings.validate_every, left)
+            due = settings.validate_every - progress.epoch % settings.validate_every
+            count = min(due, settings.epochs - progress.epoch)
             trained = [self._train_epoch() for _ in range(count)]
-            times.append((time.perf_counter() - began) / count)
-            progress.epoch += count
+            self._times.append((time.perf_counter() - began) / count)
             record = self._validate(trained[-1][0], sum(projected for _, projected in trained))
             progress.seconds = time.perf_counter() - started
             is_due = (
@@ -153,18 +162,26 @@ class Trainer:
                 saved, last_saved = time.perf_counter(), progress.epoch
             if on_epoch is not None:
                 on_epoch(record)
-        if times:
-            progress.epoch_ms = 1000 * float(torch.tensor(times).median())
+
+    def finish(self) -> Outcome:
+        """Take the best epoch's weights, calibrate them on the validation part, and score them on the test part."""
+        progress = self.progress
+        if self._times:
+            progress.epoch_ms = 1000 * float(torch.tensor(self._times).median())
         if self.path is not None:
             self._save()  # before the best weights are put in: a run with more epochs goes on from the last ones
         self.learner.load_state_dict(self.best)
         self.learner.eval()
-        test = self._test_scores()
+        with torch.no_grad():
+            if self.settings.calibrate:
+                self._calibrate()
+            validation = self._scores("val")
+            test = self._scores("test")
         return Outcome(
             seed=self.seed,
             best_epoch=progress.best_epoch,
             epochs=progress.epoch,
-            validation=progress.validation,
+            validation=validation,
             test=test,
             curvatures=self.learner.model.curvatures(),
             projected=progress.projected,
@@ -173,6 +190,17 @@ class Trainer:
             peak_mib=peak_memory_mib(),
             history=progress.history,
         )
+
+    def _calibrate(self) -> None:
+        """Divide log-odds by the temperature under which the validation part is most likely."""
+        part = self.problem.parts["val"]
+        predictions = self.learner.predict(self._outputs(self.learner), part.items)
+        self.learner.temperature.fill_(self.task.temperature(predictions, part.truth))
+        self.best["temperature"] = self.learner.temperature.clone()
+
+    def _scores(self, name: str) -> Scores:
+        part = self.problem.parts[name]
+        return self.task.scores(self.learner.predict(self._outputs(self.learner), part.items), part.truth)
 
     @contextmanager
     def _own_randomness(self) -> Iterator[None]:
@@ -190,9 +218,10 @@ class Trainer:
             loss.backward()
             if self.settings.clip is not None:
                 torch.nn.utils.clip_grad_norm_(self.learner.parameters(), self.settings.clip)
-            self.optimisers.step()
+            self.optimisers.step(self.progress.epoch)
         if self.averaged is not None:
             self.averaged.update_parameters(self.learner)
+        self.progress.epoch += 1
         value = float(loss.detach())
         if not math.isfinite(value):
             raise self._diverged(f"the loss became {value}")
@@ -221,12 +250,6 @@ class Trainer:
         return outputs
 
     @torch.no_grad()
-    def _test_scores(self) -> Scores:
-        part = self.problem.parts["test"]
-        outputs = self._outputs(self.learner)
-        return self.task.scores(self.learner.predict(outputs, part.items), part.truth)
-
-    @torch.no_grad()
     def _validate(self, loss: float, projected: int) -> Epoch:
         learner = self._scored().eval()
         progress, task, part = self.progress, self.task, self.problem.parts["val"]
@@ -245,12 +268,13 @@ class Trainer:
                 "projected": projected,
             }
         )
-        best = {task.metric.name: task.metric.gain(progress.best_gain), "loss": progress.best_loss}
-        is_best = rank(scores, task.metric, self.settings.keep) > rank(best, task.metric, self.settings.keep)
+        mean = self.settings.smoothing if len(progress.history) > 1 else 0.0
+        progress.smoothed = mean * progress.smoothed + (1 - mean) * task.metric.gain(score)
+        keep = self.settings.keep
+        is_best = rank(progress.smoothed, validation_loss, keep) > rank(progress.best_gain, progress.best_loss, keep)
         if is_best or not self.best:
             progress.best_epoch, progress.best_loss = progress.epoch, validation_loss
-            progress.best_gain = task.metric.gain(score)
-            progress.validation = task.scores(predictions, part.truth)
+            progress.best_gain = progress.smoothed
             self.best = {name: value.detach().clone() for name, value in learner.state_dict().items()}
         return Epoch(progress.epoch, loss, score, validation_loss, curvature, progress.projected, is_best, predictions)
 
@@ -279,22 +303,28 @@ class Trainer:
         if self.averaged is not None:
             checkpoint.load_weights(self.averaged, checkpoint.part_of(tensors, "average/"), f"{path} (average)")
         numbers = checkpoint.read_field(path, meta, "numbers", dict)
-        stored = checkpoint.read_field(path, meta, "progress", dict)
+        self.progress = _Progress(**_checked_progress(path, checkpoint.read_field(path, meta, "progress", dict)))
         try:
             self.optimisers.restore(checkpoint.part_of(tensors, "optimiser/"), numbers)
             self.generator.set_state(tensors["generator"])
-            progress = _Progress(**stored)
         except (KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
             raise checkpoint.CheckpointError(f"{path} is damaged: {type(error).__name__}: {error}") from None
-        for name, value in vars(_Progress()).items():
-            wanted = int | float if isinstance(value, float) else type(value)
-            if not isinstance(getattr(progress, name), wanted):
-                raise checkpoint.CheckpointError(
-                    f"{path} is damaged: field 'progress.{name}' should be {type(value).__name__}, it is "
-                    f"{type(getattr(progress, name)).__name__}"
-                )
         self.best = {name: value.to(self.generator.device) for name, value in best.items()}
-        self.progress = progress
+
+
+def _checked_progress(path: Path, stored: dict[str, Any]) -> dict[str, Any]:
+    """The stored progress, each field there and of its type."""
+    for name, usual in vars(_Progress()).items():
+        value = stored.get(name)
+        if not isinstance(value, int | float if isinstance(usual, float) else type(usual)):
+            found = type(value).__name__ if name in stored else "nothing"
+            raise checkpoint.CheckpointError(
+                f"{path} is damaged: field 'progress.{name}' should be {type(usual).__name__}, it is {found}"
+            )
+    unknown = sorted(set(stored) - set(vars(_Progress())))
+    if unknown:
+        raise checkpoint.CheckpointError(f"{path} is damaged: field 'progress.{unknown[0]}' is not known")
+    return stored
 
 
 def peak_memory_mib() -> float:

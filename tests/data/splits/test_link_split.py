@@ -135,3 +135,16 @@ def test_impossible_splits_say_why():
     complete = Graph.from_edges(np.stack(np.triu_indices(12, 1)))
     with pytest.raises(GraphError, match="0 pairs without an edge, 9 are needed"):
         link_split(complete, 0, "clean")
+
+
+def test_messages_keep_the_directions_and_weights_of_the_graph():
+    random = np.random.RandomState(0)
+    pairs = random.randint(0, 60, (2, 500))
+    graph = Graph.from_edges(pairs, 60, random.rand(500) + 0.1, undirected=False)
+    split = link_split(graph, 0, "clean")
+    assert not split.graph.is_symmetric
+    held_out = keys(torch.cat([split.val_pos, split.test_pos], 1), 60)
+    weight_of = dict(zip(map(tuple, graph.edge_index.T.tolist()), graph.weights.tolist(), strict=True))
+    listed = list(map(tuple, split.graph.edge_index.T.tolist()))
+    assert listed == [pair for pair in weight_of if min(pair) * 60 + max(pair) not in held_out]
+    assert split.graph.weights.tolist() == [weight_of[pair] for pair in listed]

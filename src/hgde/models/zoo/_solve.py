@@ -35,8 +35,14 @@ class ContinuousSettings(Section):
 
 def solve(field: Callable[[Tensor, Tensor], Tensor], start: Tensor, settings: ContinuousSettings) -> Tensor:
     """The state at ``settings.time`` of ``dx/dt = field(t, x)`` in flat space, started at 0. ``[N, d]``"""
-    times = (0.0, settings.time)
-    if settings.method in ADAPTIVE:
-        tolerances = {"rtol": settings.rtol, "atol": settings.atol}
-        return odeint(field, start, times, manifold=Euclidean(), method=settings.method, **tolerances).final
-    return odeint(field, start, times, manifold=Euclidean(), method=settings.method, step=settings.step).final
+    adaptive = settings.method in ADAPTIVE
+    return odeint(
+        field,
+        start,
+        (0.0, settings.time),
+        manifold=Euclidean(),
+        method=settings.method,
+        step=None if adaptive else settings.step,
+        rtol=settings.rtol if adaptive else None,
+        atol=settings.atol if adaptive else None,
+    ).final

@@ -66,11 +66,13 @@ class BLEND(GRAND):
         landmarks: int = setting(500, "nodes whose distances place all others", at_least=2)
 
     presets: ClassVar[Presets] = {
-        "default": _preset(64, 8.0, 0.2, 0.5, 0.01, 5e-3),
-        "cora": _preset(64, 18.29, 0.047, 0.5, 0.0229, 5.08e-3),
+        "default": _preset(64, 8.0, 0.2, 0.5, 0.01, 0.03),
+        "cora": _preset(64, 18.29, 0.047, 0.5, 0.01, 0.03),
         "citeseer": _preset(64, 7.87, 0.75, 0.41, 0.0026, 0.1),
         "pubmed": _preset(64, 12.94, 0.07, 0.5, 0.0145, 7e-4, heads=1),
     }
+
+    settings: Settings
 
     def __init__(self, settings: Settings, shape: Shape) -> None:
         self._position_width = settings.position_width

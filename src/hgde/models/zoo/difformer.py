@@ -120,9 +120,9 @@ class DIFFormer(Model):
             x = dropout(x, s.dropout, self.training)
         return x
 
-    def forward(self, features: Features, graph: Graph) -> Tensor:
+    def readout(self, z: Tensor) -> Tensor:
         assert self.decoder is not None
-        return self.decoder(self.embed(features, graph))
+        return self.decoder(z)
 
     def _finish(self, number: int, x: Tensor) -> Tensor:
         return x if self.norms is None else self.norms[number](x)

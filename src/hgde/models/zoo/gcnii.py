@@ -85,6 +85,6 @@ class GCNII(Model):
             x = layer(dropout(x, p, self.training), start, matrix).relu()
         return x
 
-    def forward(self, features: Features, graph: Graph) -> Tensor:
+    def readout(self, z: Tensor) -> Tensor:
         assert self.decoder is not None
-        return self.decoder(self.embed(features, graph), self.settings.dropout)
+        return self.decoder(z, self.settings.dropout)

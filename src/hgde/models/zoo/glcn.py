@@ -60,7 +60,7 @@ class GLCN(Model):
         widths = [shape.in_features, *[settings.width] * (settings.layers - 1), outputs]
         self.projection = Dense(shape.in_features, settings.projection, bias=False)
         self.score = nn.Parameter(torch.empty(settings.projection))
-        nn.init.uniform_(self.score, 0, settings.projection**-0.5)
+        nn.init.uniform_(self.score, -(settings.projection**-0.5), settings.projection**-0.5)
         self.layers = nn.ModuleList(Dense(widths[i], widths[i + 1]) for i in range(settings.layers))
 
     def feature_parameters(self) -> list[nn.Parameter]:

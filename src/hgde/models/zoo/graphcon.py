@@ -87,6 +87,6 @@ class GraphCON(Model):
             y = dropout(y, s.dropout, self.training)
         return x
 
-    def forward(self, features: Features, graph: Graph) -> Tensor:
+    def readout(self, z: Tensor) -> Tensor:
         assert self.decoder is not None
-        return self.decoder(self.embed(features, graph))
+        return self.decoder(z)

@@ -34,17 +34,17 @@ class HGCNLayer(nn.Module):
         self.attention = Dense(outputs, 2, bias=False) if attention else None
 
     def forward(self, u: Features, edges: SparseFeatures) -> Tensor:
-        u = self.linear(u)
+        v = self.linear(u)
         weights = edges.values
         if self.attention is not None:
-            receives, sends = self.attention(u).unbind(1)
+            receives, sends = self.attention(v).unbind(1)
             scores = receives.index_select(0, edges.rows) + sends.index_select(0, edges.indices)
             weights = edge_softmax(edges, nn.functional.leaky_relu(scores, 0.2))
         if self.local:
-            u = self._around_each_node(u, weights, edges)
+            v = self._around_each_node(v, weights, edges)
         else:
-            u = propagate(edges, u) if self.attention is None else edge_sum(edges, weights, u)
-        return ACTIVATIONS[self.activation](u)
+            v = propagate(edges, v) if self.attention is None else edge_sum(edges, weights, v)
+        return ACTIVATIONS[self.activation](v)
 
     def _around_each_node(self, u: Tensor, weights: Tensor, edges: SparseFeatures) -> Tensor:
         x = self.space.expmap0(u)
@@ -124,16 +124,13 @@ class HGCN(Model):
         adjacency(graph, "rows", like=self.feature_parameters()[0])
 
     def embed(self, features: Features, graph: Graph) -> Tensor:
-        return self.space.expmap0(self._tangent(features, graph))
-
-    def forward(self, features: Features, graph: Graph) -> Tensor:
-        assert self.decoder is not None
-        return self.decoder(self._tangent(features, graph))
-
-    def _tangent(self, features: Features, graph: Graph) -> Tensor:
         edges = adjacency(graph, "rows", like=self.feature_parameters()[0])
         u: Features = features
         for layer in self.layers:
             u = layer(u, edges)
         assert isinstance(u, Tensor)
-        return u
+        return self.space.expmap0(u)
+
+    def readout(self, z: Tensor) -> Tensor:
+        assert self.decoder is not None
+        return self.decoder(self.space.logmap0(z))

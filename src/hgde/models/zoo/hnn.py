@@ -74,6 +74,6 @@ class HNN(Model):
         assert isinstance(u, Tensor)
         return self.space.expmap0(u)
 
-    def forward(self, features: Features, graph: Graph) -> Tensor:
+    def readout(self, z: Tensor) -> Tensor:
         assert self.head is not None
-        return self.head(self.embed(features, graph))
+        return self.head(z)

@@ -153,7 +153,7 @@ class HyboNet(Model):
             x = layer(x[:, :1], x[:, 1:], edges)
         return x
 
-    def forward(self, features: Features, graph: Graph) -> Tensor:
+    def readout(self, z: Tensor) -> Tensor:
         assert self.classes is not None
-        products = pairwise_inner(self.embed(features, graph), exp0(self.space, self.classes))
-        return 2 / self.space.c + 2 * products + self.bias
+        assert self.bias is not None
+        return 2 / self.space.c + 2 * pairwise_inner(z, exp0(self.space, self.classes)) + self.bias

@@ -13,6 +13,8 @@ from hgde.models.base import MODELS, Model, Shape
 from hgde.models.zoo._common import Presets, adjacency, propagate
 from hgde.sections import Section, SettingsError, setting
 
+_CLASSES, _LABEL_SETS, _NUMBERS = range(3)
+
 
 @dataclass(frozen=True)
 class _Spreading(Section):
@@ -21,17 +23,18 @@ class _Spreading(Section):
 
 
 class LabelModel(Model):
-    """What both share: known labels as a table ``[N, classes]``, spread until nothing changes.
+    """What both share: known targets as a table ``[N, outputs]``, spread until nothing changes.
 
-    :meth:`observe` takes one target per node it names: class numbers, or numbers to be interpolated. The table is part
-    of the state, so a saved model needs no labels. Outputs are log-probabilities, or the interpolated numbers. Nodes
-    that no label reaches get equal odds, or the mean.
+    :meth:`observe` takes one target per node it names: class numbers ``[n]``, label sets (0, 1, or -1 for unknown,
+    ``[n, labels]``) or numbers to be interpolated (NaN for unknown). The table is part of the state, so a saved model
+    needs no labels. Outputs are log-probabilities, log-odds, or the interpolated numbers; what nothing reaches gets
+    even odds, or the mean.
     """
 
     presets: ClassVar[Presets] = {"default": {}}
     known: Tensor
     values: Tensor
-    is_class: Tensor
+    kind: Tensor
 
     def __init__(self, settings: _Spreading, shape: Shape) -> None:
         super().__init__()
@@ -40,9 +43,9 @@ class LabelModel(Model):
                 "label spreading gives no points that links could be decoded from; choose another model"
             )
         self.settings, self.shape = settings, shape
-        self.register_buffer("known", torch.zeros(shape.num_nodes, dtype=torch.bool))
+        self.register_buffer("known", torch.zeros(shape.num_nodes, shape.outputs, dtype=torch.bool))
         self.register_buffer("values", torch.zeros(shape.num_nodes, shape.outputs))
-        self.register_buffer("is_class", torch.tensor(True))
+        self.register_buffer("kind", torch.tensor(_CLASSES))
 
     def feature_parameters(self) -> list[nn.Parameter]:
         return []
@@ -52,14 +55,22 @@ class LabelModel(Model):
             raise ValueError(f"expected one target per node, got {targets.shape[0]} targets of {nodes.numel()} nodes")
         self.known.zero_()
         self.values.zero_()
-        self.known[nodes] = True
-        self.is_class.fill_(not targets.is_floating_point())
         if targets.is_floating_point():
-            self.values[nodes] = targets.reshape(nodes.numel(), -1).to(self.values.dtype)
+            self.kind.fill_(_NUMBERS)
+            table = targets.reshape(nodes.numel(), -1)
+            self.known[nodes] = torch.isfinite(table)
+            self.values[nodes] = table.nan_to_num(0.0).to(self.values.dtype)
+        elif targets.dim() == 2:
+            self.kind.fill_(_LABEL_SETS)
+            self.known[nodes] = targets >= 0
+            self.values[nodes] = targets.clamp_min(0).to(self.values.dtype)
         else:
+            self.kind.fill_(_CLASSES)
+            self.known[nodes] = True
             self.values[nodes, targets] = 1
 
-    def spread(self, graph: Graph, start: Tensor) -> Tensor:
+    def spread(self, graph: Graph, start: Tensor, fixed: Tensor) -> Tensor:
+        """``start`` spread over the graph, both ``[N, columns]``; ``fixed`` says which entries are known."""
         raise NotImplementedError
 
     def embed(self, features: Features, graph: Graph) -> Tensor:
@@ -68,23 +79,25 @@ class LabelModel(Model):
     def forward(self, features: Features, graph: Graph) -> Tensor:
         if graph.num_nodes != self.shape.num_nodes:
             raise ValueError(f"labels are known of {self.shape.num_nodes} nodes, but the graph has {graph.num_nodes}")
-        # The last column spreads what weight of labels arrives at all.
-        start = torch.cat([self.values, self.known[:, None].to(self.values.dtype)], dim=1)
-        result = self.spread(graph, start)
-        weight = result[:, -1:]
+        # Beside every column of values, how much of what is known in it arrives at all.
+        start = torch.cat([self.values, self.known.to(self.values.dtype)], dim=1)
+        result, weight = self.spread(graph, start, self.known.repeat(1, 2)).chunk(2, dim=1)
         reached = weight > 0
-        values = result[:, :-1] / torch.where(reached, weight, 1.0)
-        if not bool(self.is_class):
-            return torch.where(reached, values, self.values[self.known].mean(0))
-        even = torch.full_like(values, 1 / values.shape[1])
-        return torch.where(reached, values, even).clamp_min(1e-12).log()
+        values = result / torch.where(reached, weight, 1.0)
+        kind = int(self.kind)
+        if kind == _NUMBERS:
+            mean = self.values.sum(0) / self.known.sum(0).clamp_min(1)
+            return torch.where(reached, values, mean)
+        if kind == _LABEL_SETS:
+            return torch.logit(torch.where(reached, values, 0.5), eps=1e-6)
+        return torch.where(reached, values, 1 / values.shape[1]).clamp_min(1e-12).log()
 
-    def _iterate(self, matrix: SparseFeatures, start: Tensor, keep: float) -> Tensor:
-        """``F <- keep A F + (1 - keep) start``; with ``keep`` 1, known rows are put back instead."""
+    def _iterate(self, matrix: SparseFeatures, start: Tensor, fixed: Tensor, keep: float) -> Tensor:
+        """``F <- keep A F + (1 - keep) start``; with ``keep`` 1, fixed entries are put back instead."""
         state = start
         for _ in range(self.settings.rounds):
             moved = propagate(matrix, state)
-            after = torch.where(self.known[:, None], start, moved) if keep == 1 else keep * moved + (1 - keep) * start
+            after = torch.where(fixed, start, moved) if keep == 1 else keep * moved + (1 - keep) * start
             change = (after - state).abs().max()
             state = after
             if change <= self.settings.tolerance:
@@ -99,8 +112,8 @@ class LabelPropagation(LabelModel):
     paper = "Zhu and Ghahramani, Learning from labeled and unlabeled data with label propagation, 2002"
     Settings = _Spreading
 
-    def spread(self, graph: Graph, start: Tensor) -> Tensor:
-        return self._iterate(adjacency(graph, "rows", loops=False, like=start), start, 1.0)
+    def spread(self, graph: Graph, start: Tensor, fixed: Tensor) -> Tensor:
+        return self._iterate(adjacency(graph, "rows", loops=False, like=start), start, fixed, 1.0)
 
 
 @MODELS.register("label-spreading")
@@ -115,5 +128,5 @@ class LabelSpreading(LabelModel):
 
     settings: Settings
 
-    def spread(self, graph: Graph, start: Tensor) -> Tensor:
-        return self._iterate(adjacency(graph, loops=False, like=start), start, self.settings.alpha)
+    def spread(self, graph: Graph, start: Tensor, fixed: Tensor) -> Tensor:
+        return self._iterate(adjacency(graph, loops=False, like=start), start, fixed, self.settings.alpha)

@@ -31,8 +31,8 @@ class LGCNLayer(nn.Module):
         self.attention = Dense(outputs, outputs, bias=False)
 
     def forward(self, u: Features, edges: SparseFeatures) -> Tensor:
-        u = self.linear(u, self.p)
-        h, seen = exp0(self.space, u), exp0(self.space, self.attention(u))
+        v = self.linear(u, self.p)
+        h, seen = exp0(self.space, v), exp0(self.space, self.attention(v))
         # The constant -2/c of the distance is the same for all neighbours and leaves the softmax as it is.
         closeness = 2 * inner(seen.index_select(0, edges.rows), seen.index_select(0, edges.indices))
         mean = centroid(edge_sum(edges, edge_softmax(edges, closeness), h), self.space.c)
@@ -98,9 +98,7 @@ class LGCN(Model):
         assert isinstance(u, Tensor)
         return exp0(self.space, u)
 
-    def forward(self, features: Features, graph: Graph) -> Tensor:
+    def readout(self, z: Tensor) -> Tensor:
         assert self.centroids is not None
         assert self.decoder is not None
-        c = self.space.c
-        products = pairwise_inner(self.embed(features, graph), exp0(self.space, self.centroids))
-        return self.decoder(-2 / c - 2 * products)
+        return self.decoder(-2 / self.space.c - 2 * pairwise_inner(z, exp0(self.space, self.centroids)))

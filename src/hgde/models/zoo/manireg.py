@@ -17,7 +17,7 @@ from hgde.sections import setting
 
 @MODELS.register("manireg")
 class ManiReg(MLP):
-    """Dense layers with the penalty ``smoothness * mean_ij w_ij |f_i - f_j|^2`` over edges; prediction needs no graph."""
+    """Dense layers with the penalty ``smoothness * mean w_ij |f_i - f_j|^2`` over edges; prediction needs no graph."""
 
     paper = "Belkin, Niyogi and Sindhwani, Manifold regularization, JMLR 2006"
 

@@ -19,8 +19,7 @@ class Explorer {
     this.frames = 0;
     this.flow = new Float64Array(2 * data.count);
     this.parts = buildPanel(root, this);
-    this.renderer = this.makeRenderer(options.renderer ?? "auto");
-    this.renderer.setData(data.count, data.edges);
+    this.useRenderer(options.renderer ?? "auto");
     this.pen = this.parts.overlay.getContext("2d");
     connectControls(this.parts.stage, this);
     this.colourBy(this.modes[0].name);
@@ -33,16 +32,27 @@ class Explorer {
   makeRenderer(wanted) {
     if (wanted !== "canvas") {
       try {
-        return new WebglRenderer(this.parts.drawing, wanted === "webgl");
+        const renderer = new WebglRenderer(this.parts.drawing, wanted === "webgl");
+        this.parts.drawing.addEventListener("webglcontextlost", () => this.useRenderer("canvas"));
+        return renderer;
       } catch (reason) {
         if (wanted === "webgl") throw reason;
-        // A canvas that was asked for a WebGL context in vain may not give another kind.
-        const fresh = element("canvas", { "aria-hidden": "true" });
-        this.parts.drawing.replaceWith(fresh);
-        this.parts.drawing = fresh;
       }
     }
-    return new RasterRenderer(this.parts.drawing);
+    // A canvas that was once asked for a WebGL context gives no other kind.
+    const fresh = element("canvas", { "aria-hidden": "true" });
+    this.parts.drawing.replaceWith(fresh);
+    this.parts.drawing = fresh;
+    return new RasterRenderer(fresh);
+  }
+
+  useRenderer(wanted) {
+    this.renderer = this.makeRenderer(wanted);
+    this.renderer.setData(this.data.count, this.data.edges);
+    this.size = null;
+    if (!this.mode) return;
+    this.refreshColours();
+    this.resize();
   }
 
   watch() {
@@ -241,8 +251,13 @@ class Explorer {
     return this.nearestTo(this.view.x, this.view.y, Infinity);
   }
 
+  currentPlaces() {
+    this.places ??= new Float64Array(this.flow.length);
+    return applyAll(this.transform, this.flow, this.places);
+  }
+
   nearestTo(x, y, within) {
-    const places = applyAll(this.transform, this.flow, (this.places ??= new Float64Array(this.flow.length)));
+    const places = this.currentPlaces();
     let [best, least] = [-1, within * within];
     for (let i = 0; i < places.length; i += 2) {
       const away = (places[i] - x) ** 2 + (places[i + 1] - y) ** 2;
@@ -254,8 +269,12 @@ class Explorer {
   /** Numbers of the nodes inside a polygon of window pixels. */
   inside(polygon) {
     const found = [];
+    const view = this.pixelView();
+    const box = this.parts.stage.getBoundingClientRect();
+    const places = this.currentPlaces();
     for (let i = 0; i < this.data.count; i++) {
-      const [x, y] = this.screen(i);
+      const x = box.left + (view.x + view.radius * places[2 * i]) / this.ratio;
+      const y = box.top + (view.y - view.radius * places[2 * i + 1]) / this.ratio;
       let odd = false;
       for (let a = 0, b = polygon.length - 1; a < polygon.length; b = a++) {
         const [[ax, ay], [bx, by]] = [polygon[a], polygon[b]];

@@ -1,11 +1,11 @@
 """CO-SNE: neighbour embedding in the disk (Guo, Guo and Yu, CVPR 2022).
 
 Neighbours in the ball have ``p_{j|i} ∝ exp(-d(x_i, x_j)^2 / 2 σ_i^2)`` with ``σ_i`` set by a perplexity,
-``p_ij = (p_{j|i} + p_{i|j}) / 2N``. In the disk ``q_ij ∝ γ / (d(y_i, y_j)^2 + γ^2)``, a hyperbolic Cauchy law. The loss is
+``p_ij = (p_{j|i} + p_{i|j}) / 2N``. In the disk ``q_ij ∝ γ / (d(y_i, y_j)^2 + γ^2)``, a hyperbolic Cauchy law. The loss
 
     KL(p | q) + weight * mean_i (|x_i|^2 - |y_i|^2)^2,
 
-whose second term keeps levels: what was near the boundary stays there.
+has a second term that keeps levels: what was near the boundary stays there.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import torch
 from torch import Tensor
 
 from hgde.geometry import ball
-from hgde.report.projection.descent import descend, spread_apart
+from hgde.report.projection.descent import descend, polish, spread_apart
 from hgde.report.projection.stress import stress
 
 MOST_NODES = 5000
 
 
 def neighbour_probabilities(z: Tensor, perplexity: float) -> Tensor:
-    """Symmetric ``p [N, N]``, zero on the diagonal, sum one; each row's entropy is ``log(perplexity)`` before. ``O(N^2)``"""
+    """Symmetric ``p [N, N]``, zero on the diagonal, sum one, from rows of entropy ``log(perplexity)``. ``O(N^2)``"""
     squared = ball.dist(z[:, None], z[None], 1.0).square()
     squared.fill_diagonal_(float("inf"))
     nearest = squared.min(dim=1, keepdim=True).values
@@ -38,14 +38,12 @@ def neighbour_probabilities(z: Tensor, perplexity: float) -> Tensor:
     return (rows + rows.T) / (2.0 * len(z))
 
 
-def cosne_loss(
-    points: Tensor, p: Tensor, levels: Tensor, *, gamma: float, weight: float, exaggeration: float = 1.0
-) -> Tensor:
+def cosne_loss(points: Tensor, p: Tensor, levels: Tensor, *, gamma: float, weight: float) -> Tensor:
     """The loss above for points of the disk ``[N, 2]``, ``p [N, N]`` and ``levels = |x|^2 [N]``."""
     likeness = gamma / (ball.dist(points[:, None], points[None], 1.0).square() + gamma * gamma)
     off = 1.0 - torch.eye(len(points), dtype=points.dtype)
     total = (likeness * off).sum()
-    attracted = exaggeration * (torch.xlogy(p, p) - p * (likeness.log() - total.log())).sum()
+    attracted = (torch.xlogy(p, p) - p * (likeness.log() - total.log())).sum()
     return attracted + weight * (levels - points.square().sum(dim=1)).square().mean()
 
 
@@ -55,7 +53,7 @@ def cosne(
     perplexity: float = 20.0,
     gamma: float = 0.3,
     weight: float = 10.0,
-    steps: int = 300,
+    steps: int = 200,
     seed: int = 0,
 ) -> Tensor:
     """Points ``[N, d]`` of the unit ball in the disk ``[N, 2]``, from a short descent of stress on. ``O(steps N^2)``"""
@@ -69,5 +67,9 @@ def cosne(
     generator = torch.Generator().manual_seed(seed)
     p = neighbour_probabilities(z, min(perplexity, (len(z) - 1) / 3.0))
     levels = z.square().sum(dim=1)
-    start = spread_apart(stress(z, seed=seed, steps=100), generator)
-    return descend(lambda y: cosne_loss(y, p, levels, gamma=gamma, weight=weight), start, steps=steps, rate=0.1)
+    start = spread_apart(stress(z, seed=seed, steps=60), generator)
+
+    def loss(y: Tensor) -> Tensor:
+        return cosne_loss(y, p, levels, gamma=gamma, weight=weight)
+
+    return polish(loss, descend(loss, start, steps=steps, rate=0.1))

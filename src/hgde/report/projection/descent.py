@@ -45,3 +45,19 @@ def descend(loss: Callable[[Tensor], Tensor], start: Tensor, *, steps: int, rate
         momentum = ball.transport(x, moved, momentum, 1.0)
         x = moved
     return best if float(loss(x)) > least else x
+
+
+def polish(loss: Callable[[Tensor], Tensor], points: Tensor, steps: int = 60) -> Tensor:
+    """The nearest minimum by L-BFGS in tangent coordinates at the origin; for losses that give the same value twice."""
+    v = ball.logmap0(points, 1.0).clone().requires_grad_()
+    optimiser = torch.optim.LBFGS([v], max_iter=steps, line_search_fn="strong_wolfe")
+
+    def closure() -> Tensor:
+        optimiser.zero_grad()
+        value = loss(ball.expmap0(v, 1.0))
+        value.backward()
+        return value
+
+    optimiser.step(closure)
+    polished = ball.expmap0(v.detach(), 1.0)
+    return polished if float(loss(polished)) < float(loss(points)) else points

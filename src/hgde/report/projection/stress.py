@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from hgde.geometry import ball
-from hgde.report.projection.descent import descend, spread_apart
+from hgde.report.projection.descent import descend, polish, spread_apart
 from hgde.report.projection.horopca import horopca
 from hgde.report.projection.principal import principal
 
@@ -20,10 +20,11 @@ def stress_of(points: Tensor, true: Tensor, pairs: Tensor) -> Tensor:
     return ((seen - true) / true).square().mean()
 
 
-def stress(z: Tensor, *, seed: int = 0, steps: int = 400) -> Tensor:
+def stress(z: Tensor, *, seed: int = 0, steps: int = 200) -> Tensor:
     """Points ``[N, 2]`` of the disk with the least relative stress to ``z [N, d]``.
 
-    Stress has local minima, so the better of two beginnings goes on: principal directions and HoroPCA. All pairs up to 600 nodes, 24 random partners of each node per step beyond: ``O(steps N)``.
+    Stress has local minima, so the better of two beginnings goes on: principal directions and HoroPCA. All pairs up to
+    600 nodes, 24 random partners of each node per step beyond: ``O(steps N)``.
     """
     if len(z) < 2:
         return principal(z)[:, :2]
@@ -41,5 +42,6 @@ def stress(z: Tensor, *, seed: int = 0, steps: int = 400) -> Tensor:
         return stress_of(points, true.clamp_min(0.01), pairs)
 
     starts = [spread_apart(start, generator) for start in (principal(z), horopca(z, seed=seed))]
-    begun = [descend(loss, start, steps=max(1, steps // 5), rate=0.2) for start in starts]
-    return descend(loss, min(begun, key=lambda points: float(loss(points))), steps=steps, rate=0.1)
+    begun = [descend(loss, start, steps=max(1, steps // 4), rate=0.2) for start in starts]
+    points = descend(loss, min(begun, key=lambda points: float(loss(points))), steps=steps, rate=0.1)
+    return points if fixed is None else polish(loss, points)

@@ -1,0 +1,72 @@
+"""``hgde compare``."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hgde.cli.errors import friendly
+from hgde.cli.options import with_settings
+from hgde.pipeline import Settings
+
+
+@friendly
+@partial(with_settings, sections=("data", "preprocessing", "task"))
+def compare(
+    settings: Settings,
+    given: dict[str, Any],
+    models: Annotated[
+        str | None,
+        typer.Option("--models", help="Systems to compare, such as hgde,gcn,label-propagation (default: a handful)."),
+    ] = None,
+    trials: Annotated[int, typer.Option("--trials", min=1, help="Settings tried per system; 1: presets alone.")] = 8,
+    minutes: Annotated[
+        float | None, typer.Option("--minutes", min=0.1, help="For everything together, shared evenly.")
+    ] = None,
+    splits: Annotated[int | None, typer.Option("--splits", min=1, help="How many splits (default: five).")] = None,
+    seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Seeds per split (default: five runs).")] = None,
+    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes (default: the cores).")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder to keep it in (default: compare/DATA-TASK).")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print the table only.")] = False,
+) -> None:
+    """Which model is right for a graph, and is curvature worth anything on it?
+
+    Same splits, same inputs, the same tuning budget for every system, scored on validation alone; then several runs and
+    a paired test. Stopped or not, the same command goes on with it.
+
+    [bold]Examples[/bold]
+
+      hgde compare --edges edges.csv --nodes nodes.csv --minutes 5
+      hgde compare --data cora --models hgde,hgde-flat,gcn --trials 1 --seeds 10
+      hgde compare --data airport --task links
+    """
+    import os
+
+    from rich.console import Console
+
+    from hgde.cli.train import default_folder
+    from hgde.experiments.compare import Request, compare
+    from hgde.experiments.compare_report import fact_lines, footnotes, terminal, write_comparison
+
+    console, progress = Console(highlight=False), Console(stderr=True, highlight=False)
+    names = tuple(name.strip() for name in models.split(",") if name.strip()) if models else ()
+    count = workers or os.cpu_count() or 1
+    request = Request(given, names, trials, minutes, splits, seeds, count)
+    folder = out or Path("compare") / default_folder(settings).name
+    say = (lambda _: None) if quiet else (lambda words: progress.print(words, soft_wrap=True))
+    comparison = compare(request, folder, say)
+    files = write_comparison(comparison, folder)
+    for line in fact_lines(comparison.facts):
+        console.print(line)
+    console.print(terminal(comparison))
+    for line in footnotes(comparison):
+        console.print(f"- {line}", style="dim")
+    console.print(f"\n[bold]{comparison.advice}[/bold]")
+    console.print("wrote " + ", ".join(str(file) for file in files), soft_wrap=True)
+    if not any(row.scores for row in comparison.rows):
+        raise typer.Exit(1)

@@ -1,0 +1,79 @@
+"""``hgde tune``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hgde.cli.errors import friendly
+from hgde.cli.options import with_settings
+from hgde.pipeline import Settings
+
+
+@friendly
+@with_settings
+def tune(
+    settings: Settings,
+    given: dict[str, Any],
+    trials: Annotated[int | None, typer.Option("--trials", min=1, help="How many settings to try.")] = None,
+    minutes: Annotated[float | None, typer.Option("--minutes", min=0.1, help="How long to search.")] = None,
+    folds: Annotated[int, typer.Option("--folds", min=1, help="Splits or seeds that a trial is the mean of.")] = 2,
+    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes (default: the cores).")] = None,
+    space: Annotated[
+        Path | None, typer.Option("--space", help="A search space of your own (TOML) instead of the model's.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder to keep it in (default: tune/DATA-TASK).")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print the result only.")] = False,
+) -> None:
+    """Search for settings on your own data, by the validation part alone, and write them to a file.
+
+    Options given here are kept as they are; the others are searched. Stopped or not, the same command goes on with it.
+
+    [bold]Examples[/bold]
+
+      hgde tune --edges edges.csv --nodes nodes.csv --minutes 10
+      hgde tune --data cora --model gcn --trials 30
+      hgde train --settings tune/cora-nodes/settings.toml
+    """
+    import os
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from hgde.cli.train import default_folder
+    from hgde.experiments.jobs import Done
+    from hgde.experiments.tune import tune
+
+    console, progress = Console(highlight=False), Console(stderr=True, highlight=False)
+
+    def tell(done: Done, count: int, total: int) -> None:
+        score = done.failure if done.result is None else f"{done.result['score']:.4f}"
+        progress.print(f"{done.job.key}: {score}", soft_wrap=True)
+
+    folder = out or Path("tune") / default_folder(settings).name
+    tuned = tune(
+        given,
+        folder,
+        trials=trials if trials is not None or minutes is not None else 20,
+        minutes=minutes,
+        folds=folds,
+        workers=workers or os.cpu_count() or 1,
+        space=space,
+        on_done=None if quiet else tell,
+    )
+    best = tuned.found.best
+    assert best is not None
+    if tuned.found.importances:
+        table = Table("setting", "importance", "best value", title="what mattered", box=None, title_justify="left")
+        for name, share in tuned.found.importances.items():
+            table.add_row(name, f"{share:.2f}", str(best.changes.get(name, "as at the start")))
+        console.print(table)
+    start = tuned.found.trials[0].score
+    console.print(
+        f"best of {len(tuned.found.trials)} trials: cross-fitted validation {tuned.metric} [bold]{best.score:.4f}[/bold]"
+        + (f" (start: {start:.4f})" if start is not None else "")
+    )
+    console.print("wrote " + ", ".join(str(file) for file in tuned.files), soft_wrap=True)
+    console.print(f"use it: hgde train --settings {folder / 'settings.toml'}", soft_wrap=True)

@@ -1,0 +1,94 @@
+"""One sentence of advice that follows from the numbers of a comparison, by the rules written here.
+
+*Level* with the best means: the mean difference on the same splits and seeds is within two standard errors of it (those
+of the paired test, corrected for overlapping training parts); after a single run, within one unit. The rules, the first
+that applies decides:
+
+1. nothing finished: say so;
+2. guessing the majority is level with the best: nothing was learned;
+3. a system that sees no edges is level with the best: the graph adds nothing;
+4. spreading labels (or a rule of thumb for links) is level with the best: nothing needs to be trained;
+5. else the cheapest system that is level with the best.
+
+Rules 3 to 5 add what curvature is worth where HGDE and its flat twin were both run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hgde.experiments.stats import paired_test
+from hgde.tasks import METRICS
+
+if TYPE_CHECKING:
+    from hgde.experiments.table import Row
+
+SURE = 0.05
+
+
+def advise(rows: Sequence[Row]) -> str:
+    """The sentence. ``rows`` are ranked, best first (:func:`hgde.experiments.table.rank_rows`)."""
+    done = [row for row in rows if row.scores]
+    if not done:
+        return "No system finished, so there is nothing to recommend: give more minutes, or look at the failures."
+    best = done[0]
+    level = [row for row in done if is_level(row, best)]
+    named = f"{best.name} ({_score(best)})"
+    majority = next((row for row in level if row.name == "majority"), None)
+    if majority is not None:
+        return (
+            f"Nothing here beats guessing the commonest answer ({_score(majority)}; best: {named}): look at labels, "
+            "features and their split before any model."
+        )
+    curvature = _curvature(done)
+    without_graph = [row for row in level if not row.system.uses_graph]
+    if without_graph:
+        chosen = _cheapest(without_graph)
+        return f"Take {chosen.name} ({_score(chosen)}): it sees no edges and is {_as_good(chosen, best)}{curvature}."
+    untrained = [row for row in level if not row.system.is_trained]
+    if untrained:
+        chosen = _cheapest(untrained)
+        return f"Take {chosen.name} ({_score(chosen)}): it needs no training and is {_as_good(chosen, best)}{curvature}."
+    chosen = _cheapest(level)
+    others = [row.name for row in level if row is not chosen]
+    why = "ahead of all others" if not others else f"the fastest of those not told apart from the best ({named})"
+    return f"Take {chosen.name} ({_score(chosen)}): {why}{curvature}."
+
+
+def is_level(row: Row, best: Row) -> bool:
+    """Whether a row is not told apart from the best."""
+    if row is best:
+        return True
+    test = row.against_best
+    if test is None or test.count == 0:
+        return False
+    limit = 1.0 if math.isnan(test.error) else 2 * test.error
+    return abs(test.difference) <= limit
+
+
+def _curvature(rows: Sequence[Row]) -> str:
+    curved = next((row for row in rows if row.name == "hgde"), None)
+    flat = next((row for row in rows if row.name == "hgde-flat"), None)
+    if curved is None or flat is None:
+        return ""
+    test = paired_test(curved.scores, flat.scores, curved.test_per_train)
+    gain = METRICS.get(curved.metric).gain(test.difference)
+    amount = f"{test.difference:+.1f}"
+    if math.isnan(test.p) or test.p >= SURE:
+        return f"; curvature makes no difference that these runs show ({amount} against the flat twin)"
+    return f"; curvature {'pays' if gain > 0 else 'costs'} ({amount} against the flat twin, p = {test.p:.2g})"
+
+
+def _cheapest(rows: Sequence[Row]) -> Row:
+    return min(rows, key=lambda row: row.seconds if not math.isnan(row.seconds) else math.inf)
+
+
+def _as_good(row: Row, best: Row) -> str:
+    return "the best there is" if row is best else f"not told apart from the best, {best.name} ({_score(best)})"
+
+
+def _score(row: Row) -> str:
+    spread = row.spread
+    return f"{spread.mean:.1f} ± {spread.std:.1f}" if spread.count > 1 else f"{spread.mean:.1f}"

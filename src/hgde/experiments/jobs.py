@@ -1,0 +1,263 @@
+"""Many pieces of work over processes, each finished one on disk at once, so that anything stopped goes on.
+
+Every piece is a :class:`Job`; what it does is named by ``work`` (see :mod:`hgde.experiments.work`). Processes are
+spawned, have one thread each, and end when their parent ends, however that happens. A process that is killed costs the
+job it was at, which is recorded as failed, and nothing else.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hgde.experiments.store import Store
+
+logger = logging.getLogger(__name__)
+
+JOBS_PER_PROCESS = 60
+"""Then a new process takes over, so that memory does not grow."""
+
+_ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One piece of work and where its record goes.
+
+    Args:
+        cell: the file of records, a path below the store without ending.
+        key: the record's name in that file, such as ``split-0/seed-3`` or ``trial-04``.
+        work: what to do: a name of :data:`hgde.experiments.work.WORK`, or ``"package.module:function"``.
+        settings: nested settings of the run, seed and split included.
+        more: what the work takes besides, as plain values; part of what makes two jobs the same.
+        seconds: how long it may take; longer work is ended and recorded as failed. Not part of what it is.
+        cost: what it is expected to cost, in any unit; the cheapest job is started first.
+    """
+
+    cell: str
+    key: str
+    work: str
+    settings: Mapping[str, Any]
+    more: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float | None = None
+    cost: float = 0.0
+
+    @property
+    def name(self) -> str:
+        return f"{self.cell}/{self.key}"
+
+
+@dataclass(frozen=True)
+class Done:
+    """What came of a job: its result, or why there is none."""
+
+    job: Job
+    result: dict[str, Any] | None
+    failure: str | None = None
+    seconds: float = 0.0
+    was_stored: bool = False
+
+
+OnDone = Callable[[Done, int, int], None]
+
+
+def run_jobs(
+    jobs: Iterable[Job],
+    store: Store,
+    workers: int | Crew = 1,
+    on_done: OnDone | None = None,
+    minutes: float | None = None,
+    retry: bool = False,
+    fresh: bool = False,
+) -> list[Done]:
+    """Do what is not on disk yet and return everything, stored results included, in the order of ``jobs``.
+
+    Args:
+        workers: how many processes, or a crew that is there already; 0 works in this process (tests, debuggers).
+        on_done: called with each finished job, how many are done and how many there are.
+        minutes: after so long no job is started, and running ones are ended without a record.
+        retry: do jobs again that are recorded as failed.
+        fresh: a new process for every job, where memory is measured.
+    """
+    ordered = list(jobs)
+    done: dict[str, Done] = {}
+    waiting: list[Job] = []
+    for job in ordered:
+        stored = store.find(job)
+        if stored is None or (retry and stored.failure is not None):
+            waiting.append(job)
+        else:
+            done[job.name] = stored
+    waiting.sort(key=lambda job: job.cost)
+    total = len(waiting)
+    deadline = None if minutes is None else time.monotonic() + 60 * minutes
+    for count, result in enumerate(_work(waiting, workers, deadline, 1 if fresh else JOBS_PER_PROCESS), 1):
+        store.add(result)
+        done[result.job.name] = result
+        if on_done is not None:
+            on_done(result, count, total)
+    return [done[job.name] for job in ordered if job.name in done]
+
+
+def _work(jobs: list[Job], workers: int | Crew, deadline: float | None, most: int) -> Iterator[Done]:
+    if isinstance(workers, Crew):
+        yield from _in_processes(jobs, workers, deadline, most)
+    elif workers == 0:
+        yield from _in_this_process(jobs, deadline)
+    elif jobs:
+        with Crew(workers) as crew:
+            yield from _in_processes(jobs, crew, deadline, most)
+
+
+def _in_this_process(jobs: list[Job], deadline: float | None) -> Iterator[Done]:
+    from hgde.experiments.work import do
+
+    for job in jobs:
+        if deadline is not None and time.monotonic() > deadline:
+            return
+        yield do(job)
+
+
+class _Worker:
+    """A process, the pipe to it, and the job it is at."""
+
+    def __init__(self) -> None:
+        from hgde.experiments import worker
+
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        # Not a daemon: daemons may not have children, and work may want some.
+        self.process: BaseProcess = context.Process(target=worker.serve, args=(theirs, os.getpid()), daemon=False)
+        with _one_thread():
+            self.process.start()
+        theirs.close()
+        self.job: Job | None = None
+        self.started = 0.0
+        self.count = 0
+
+    def give(self, job: Job) -> None:
+        self.job, self.started, self.count = job, time.monotonic(), self.count + 1
+        self.pipe.send(job)
+
+    def is_overdue(self) -> bool:
+        # The work itself keeps to its limit where it can; this is for work that does not look at the clock.
+        limit = None if self.job is None else self.job.seconds
+        return limit is not None and time.monotonic() - self.started > 1.5 * limit + 20
+
+    def end(self, politely: bool) -> None:
+        if politely:
+            try:
+                self.pipe.send(None)
+            except OSError:
+                politely = False
+        if not politely:
+            self.process.terminate()
+        self.process.join(5)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+        self.pipe.close()
+
+
+class Crew:
+    """Processes that stay for several calls of :func:`run_jobs`; starting one takes seconds."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.members: list[_Worker] = []
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.dismiss(self.members)
+
+    def dismiss(self, workers: Iterable[_Worker]) -> None:
+        for worker in list(workers):
+            self.members.remove(worker)
+            worker.end(politely=worker.job is None and worker.process.is_alive())
+
+
+def _in_processes(jobs: list[Job], crew: Crew, deadline: float | None, most: int) -> Iterator[Done]:
+    """Every job with what came of it, in the order they finish."""
+    left = list(reversed(jobs))
+    workers = crew.members
+    try:
+        while left or any(worker.job for worker in workers):
+            if deadline is not None and time.monotonic() > deadline:
+                return
+            while left and len(workers) < min(crew.count, len(jobs)):
+                workers.append(_Worker())
+            for worker in workers:
+                if worker.job is None and left:
+                    worker.give(left.pop())
+            busy = [worker for worker in workers if worker.job is not None]
+            waited: list[Any] = [worker.pipe for worker in busy]
+            ready = wait(waited + [worker.process.sentinel for worker in busy], timeout=0.5)
+            for worker in busy:
+                outcome = _outcome(worker, ready)
+                if outcome is None:
+                    continue
+                spent = time.monotonic() - worker.started
+                worker.job = None
+                if not worker.process.is_alive() or worker.count >= most:
+                    crew.dismiss([worker])
+                yield Done(*outcome, spent)
+    finally:
+        crew.dismiss([worker for worker in workers if worker.job is not None])
+
+
+def _outcome(worker: _Worker, ready: list[Any]) -> tuple[Job, dict[str, Any] | None, str | None] | None:
+    """What a worker has to say: a result, a failure, or that it is gone; ``None`` while it works."""
+    job = worker.job
+    assert job is not None
+    pipe: Connection = worker.pipe
+    if pipe in ready or pipe.poll():
+        try:
+            result, failure = pipe.recv()
+        except (EOFError, OSError):
+            worker.process.join(5)
+            return job, None, _how_it_ended(worker.process)
+        return job, result, failure
+    if not worker.process.is_alive():
+        return job, None, _how_it_ended(worker.process)
+    if worker.is_overdue():
+        worker.process.kill()
+        worker.process.join()
+        return job, None, f"ended after {time.monotonic() - worker.started:.0f} s, it was given {job.seconds:.0f}"
+    return None
+
+
+def _how_it_ended(process: BaseProcess) -> str:
+    code = process.exitcode
+    if code is not None and code < 0:
+        hint = " (out of memory?)" if code == -9 else ""
+        return f"its process was ended by signal {-code}{hint}"
+    return f"its process ended by itself with code {code}"
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Processes started inside have one thread: two runs use two cores better than one run can."""
+    before = {name: os.environ.get(name) for name in _ONE_THREAD}
+    os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

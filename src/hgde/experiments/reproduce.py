@@ -1,0 +1,246 @@
+"""Run the cells of a table, cheap ones first, keep every run as it comes, and write what there is as a page."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hgde.data import DataError, find_spec
+from hgde.data.loading import at_hand
+from hgde.experiments.jobs import Crew, Done, Job, OnDone, run_jobs
+from hgde.experiments.places import at_place, key_of
+from hgde.experiments.search import Search, Searcher, search_all
+from hgde.experiments.space import Dimension, space_for
+from hgde.experiments.stats import Place, compare_again
+from hgde.experiments.store import Store
+from hgde.experiments.table import Row, make_row, unit_of
+from hgde.experiments.tables import Cell, Data, Table
+from hgde.training.checkpoint import write_atomically
+
+CELLS_AT_ONCE = 4
+"""So many cells are searched side by side, so that no process waits for the last trial of a round."""
+
+Say = Callable[[str], None]
+
+
+def reproduce(
+    table: Table,
+    results: Path,
+    *,
+    only: tuple[str, ...] = (),
+    workers: int = 2,
+    minutes: float | None = None,
+    retry: bool = False,
+    on_done: OnDone | None = None,
+    say: Say | None = None,
+) -> Store:
+    """Do what is missing of a table (or of the cells that ``only`` names), writing the page after every few cells."""
+    say = say or (lambda _: None)
+    store = Store(results)
+    deadline = None if minutes is None else time.monotonic() + 60 * minutes
+    cells = sorted(usable(table.cells(only), say), key=lambda cell: cell.cost)
+    for name in table.missing_systems():
+        say(f"there is no system {name}; its row is left out")
+    with Crew(1 if table.kind == "cost" else workers) as crew:
+        for group in _groups(cells, CELLS_AT_ONCE):
+            left = None if deadline is None else (deadline - time.monotonic()) / 60
+            if left is not None and left <= 0:
+                break
+            run_cells(table, group, store, crew, on_done, left, retry)
+            write_page(table, results, store)
+    write_page(table, results, store)
+    return store
+
+
+def usable(cells: Iterable[Cell], say: Say) -> list[Cell]:
+    """Cells whose data is at hand; for others, why not, said once."""
+    known: dict[str, str | None] = {}
+    kept = []
+    for cell in cells:
+        name = cell.data.name
+        if name not in known:
+            known[name] = _why_not(cell.data)
+            if known[name] is not None:
+                say(f"{cell.data.title} is left out: {known[name]}")
+        if known[name] is None:
+            kept.append(cell)
+    return kept
+
+
+def _why_not(data: Data) -> str | None:
+    try:
+        spec = find_spec(data.name)
+    except DataError:
+        return f"there is no data set {data.name}"
+    if at_hand(spec) is None and not spec.files:
+        return f"{data.name} is not at hand (name its folder with HGDE_DATA)"
+    return None
+
+
+def run_cells(
+    table: Table,
+    cells: Sequence[Cell],
+    store: Store,
+    workers: int | Crew,
+    on_done: OnDone | None = None,
+    minutes: float | None = None,
+    retry: bool = False,
+) -> None:
+    """Search, where the table gives trials, then train the chosen settings on every split and seed."""
+    began = time.monotonic()
+    searches = [search_of(table, cell) for cell in cells if cell.system.is_trained and table.trials > 1]
+    found = search_all(searches, store, workers, on_done, minutes)
+    left = None if minutes is None else max(0.0, minutes - (time.monotonic() - began) / 60)
+    jobs = []
+    for cell in cells:
+        if cell.path in found and found[cell.path].best is None:
+            continue  # nothing could be trained: the failed trials say why
+        if cell.path in found and len(found[cell.path].trials) < table.trials:
+            continue  # time was up: the search goes on another day, and then chooses
+        settings = found[cell.path].settings if cell.path in found else cell.settings
+        jobs += [final_job(cell, settings, place) for place in cell.data.places]
+    run_jobs(jobs, store, workers, on_done, left, retry, fresh=table.kind == "cost")
+
+
+def search_of(table: Table, cell: Cell) -> Search:
+    """The small search of a cell: around its preset, settings that make the cell what it is held fixed."""
+    model = cell.system.model
+    assert model is not None
+    space = tuple(d for d in space_for(model) if not _is_fixed(d, cell.system.changes))
+    folds = tuple((split, 1000 + k) for k, split in enumerate((cell.data.splits * table.folds)[: table.folds]))
+    return Search(cell.path, cell.settings, space, table.trials, folds, cost=cell.cost)
+
+
+def _is_fixed(dimension: Dimension, changes: Mapping[str, Any]) -> bool:
+    inner: Any = changes
+    for part in dimension.path.split("."):
+        if not isinstance(inner, Mapping) or part not in inner:
+            return False
+        inner = inner[part]
+    return True
+
+
+def final_job(cell: Cell, settings: Mapping[str, Any], place: Place) -> Job:
+    nested = at_place(dict(settings), place)
+    if cell.system.model is None:
+        return Job(cell.path, key_of(place), "free", nested, {"baseline": cell.system.name}, cost=cell.cost)
+    return Job(cell.path, key_of(place), "train", nested, cost=cell.cost)
+
+
+def stored_row(table: Table, cell: Cell, store: Store) -> Row:
+    """What is on disk of a cell, with the settings its search chose."""
+    found = None
+    settings: Mapping[str, Any] = cell.settings
+    if cell.system.is_trained and table.trials > 1:
+        searcher = Searcher(search_of(table, cell))
+        while jobs := searcher.next_jobs():
+            searcher.tell([done for job in jobs if (done := store.find(job)) is not None])
+        found = searcher.found()
+        settings = found.settings
+    stored = (store.find(final_job(cell, settings, place)) for place in cell.data.places)
+    return make_row(cell.system, [done for done in stored if done is not None], len(cell.data.places), found)
+
+
+def write_page(table: Table, results: Path, store: Store) -> Path:
+    """Write ``results/TABLE.md`` from what is on disk."""
+    from hgde.experiments.table_report import page
+
+    cells = [(cell, stored_row(table, cell, store)) for cell in table.cells() if _is_begun(store, cell)]
+    path = results / f"{table.name}.md"
+    write_atomically(path, page(table, cells).encode())
+    if table.kind == "curvature":
+        from hgde.experiments.curvature import draw_gains, gains
+
+        draw_gains(gains(cells), results / "curvature.png")
+    return path
+
+
+def write_index(results: Path) -> Path:
+    """``results/README.md``: what is there, in a minute."""
+    from hgde.experiments.tables import NAMES, load_table
+
+    lines = [
+        "# Results", "",
+        "One page per table, one JSON file per cell with every run and every trial behind it. All of it is made, and can "
+        "be made again, by `hgde reproduce TABLE`; `hgde reproduce TABLE --quick` does a few runs again and compares.",
+        "Settings were chosen on validation parts alone. Figures called *published* are the paper's; all others were "
+        "measured here.", "", "| table | what | cells | runs |", "| --- | --- | ---: | ---: |",
+    ]  # fmt: skip
+    store = Store(results)
+    for name in NAMES:
+        cells = store.cells(name)
+        if cells and (results / f"{name}.md").exists():
+            runs = sum(not key.startswith("trial") for cell in cells for key, _ in store.records(cell))
+            lines.append(f"| [{name}]({name}.md) | {load_table(name).title} | {len(cells)} | {runs} |")
+    path = results / "README.md"
+    write_atomically(path, ("\n".join(lines) + "\n").encode())
+    return path
+
+
+def _is_begun(store: Store, cell: Cell) -> bool:
+    return bool(store.content(cell.path)["records"])
+
+
+def _groups(cells: Sequence[Cell], size: int) -> Iterator[Sequence[Cell]]:
+    for first in range(0, len(cells), size):
+        yield cells[first : first + size]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One stored run done again."""
+
+    cell: Cell
+    place: Place
+    stored: float
+    again: float | None
+    verdict: str
+    interval: tuple[float, float]
+    failure: str | None = None
+
+
+def check_again(
+    table: Table,
+    results: Path,
+    scratch: Path,
+    *,
+    only: tuple[str, ...] = (),
+    most: int = 6,
+    workers: int = 2,
+    say: Say | None = None,
+) -> list[Check]:
+    """Do the first run of the cheapest stored cells again, from nothing, and compare with what is stored."""
+    store, again = Store(results), Store(scratch)
+    rows = []
+    for cell in sorted(usable(table.cells(only), say or (lambda _: None)), key=lambda cell: cell.cost):
+        row = stored_row(table, cell, store) if _is_begun(store, cell) else None
+        if row is not None and row.scores and cell.system.is_trained:
+            rows.append((cell, row))
+    chosen = _spread_over_systems(rows, most)
+    jobs = {cell.path: final_job(cell, row.settings, min(row.scores)) for cell, row in chosen}
+    outcomes = {done.job.cell: done for done in run_jobs(jobs.values(), again, workers)}
+    return [_check(cell, row, outcomes.get(cell.path)) for cell, row in chosen]
+
+
+def _spread_over_systems(rows: Sequence[tuple[Cell, Row]], most: int) -> list[tuple[Cell, Row]]:
+    """At most so many, the cheapest of every system first."""
+    seen: dict[str, int] = {}
+    numbered = []
+    for cell, row in sorted(rows, key=lambda pair: pair[0].cost):
+        seen[cell.system.name] = seen.get(cell.system.name, 0) + 1
+        numbered.append((seen[cell.system.name], cell.cost, cell, row))
+    numbered.sort(key=lambda entry: entry[:2])
+    return [(cell, row) for _, _, cell, row in numbered[:most]]
+
+
+def _check(cell: Cell, row: Row, done: Done | None) -> Check:
+    place = min(row.scores)
+    if done is None or done.result is None:
+        words = "it was not run" if done is None else done.failure
+        return Check(cell, place, row.scores[place], None, "different", (float("nan"), float("nan")), words)
+    score = unit_of(row.metric) * done.result["test"][row.metric]
+    verdict, interval = compare_again(score, row.scores, place)
+    return Check(cell, place, row.scores[place], score, verdict, interval)

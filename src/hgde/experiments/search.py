@@ -1,0 +1,276 @@
+"""Search for settings on validation scores alone, in rounds, so that a search is the same on any number of processes.
+
+optuna proposes a round of trials, all are run, then it hears of all, in order. A search that was stopped proposes the
+same trials again and finds those that were done on disk. The first trial is what the search starts from.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hgde.experiments.jobs import Crew, Done, Job, OnDone, run_jobs
+from hgde.experiments.space import Dimension, exists, lookup
+from hgde.experiments.store import Store
+from hgde.experiments.work import CHECKPOINTS
+from hgde.pipeline.settings import make_settings
+from hgde.sections import SettingsError, nested, overlay
+
+ROUND = 4
+_ENOUGH_FOR_A_MEDIAN = 4
+
+
+class SearchError(RuntimeError):
+    """A search that cannot be made; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """What to search for.
+
+    Args:
+        cell: where records go.
+        base: nested settings to start from; the first trial is these.
+        space: what may be changed.
+        trials: how many settings to try in all.
+        folds: split and seed of the runs that a trial is the mean of.
+        seed: of the proposals.
+        seconds: how long one trial may take.
+        total_seconds: no new round begins after trials that took so long together.
+        prune: give up trials that are behind the median of the finished ones at some epochs.
+    """
+
+    cell: str
+    base: Mapping[str, Any]
+    space: tuple[Dimension, ...]
+    trials: int
+    folds: tuple[tuple[int, int], ...] = ((0, 0),)
+    seed: int = 0
+    seconds: float | None = None
+    total_seconds: float | None = None
+    prune: bool = True
+    cost: float = 0.0
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Settings that were tried. ``score`` is what is maximised; ``None`` where the trial failed."""
+
+    number: int
+    changes: dict[str, Any]
+    score: float | None
+    seconds: float
+    stopped: str | None = None
+    failure: str | None = None
+    epoch_ms: float = 0.0
+    epochs: int = 0
+    reached: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found: the best settings, and every trial."""
+
+    settings: dict[str, Any]
+    trials: list[Trial]
+    best: Trial | None
+    importances: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def failure(self) -> str | None:
+        """Why there is no best trial."""
+        if self.best is not None:
+            return None
+        return next((trial.failure for trial in self.trials if trial.failure), "no trial was finished")
+
+
+class Searcher:
+    """One search, step by step: :meth:`next_jobs`, then :meth:`tell` what came of them, until there are none."""
+
+    def __init__(self, search: Search) -> None:
+        self.search = search
+        self.trials: list[Trial] = []
+        self._asked: list[tuple[Job, dict[str, Any], Any]] = []
+        self._is_over = False
+        self._known = _resolved(search.base)
+        self._study = _make_study(search) if search.trials > 1 and search.space else None
+        if self._study is not None:
+            self._study.enqueue_trial(self._start())
+
+    def next_jobs(self) -> list[Job]:
+        """The next round; empty when the search is over."""
+        spent = sum(trial.seconds for trial in self.trials)
+        too_long = self.search.total_seconds is not None and spent >= self.search.total_seconds
+        wanted = self.search.trials if self._study is not None else 1
+        # The first round is the start alone: its time tells how many others there is time for.
+        size = 1 if not self.trials else ROUND
+        count = 0 if self._is_over or too_long else min(size, wanted - len(self.trials))
+        self._asked = [self._ask(len(self.trials) + k) for k in range(count)]
+        return [job for job, _, _ in self._asked]
+
+    def tell(self, outcomes: Iterable[Done]) -> None:
+        """Hear what came of the round; a job without an outcome ends the search (time is up)."""
+        by_key = {done.job.key: done for done in outcomes}
+        for job, changes, asked in self._asked:
+            done = by_key.get(job.key)
+            if done is None:
+                self._is_over = True
+                break
+            trial = _trial(len(self.trials), changes, done)
+            self.trials.append(trial)
+            if self._study is not None:
+                import optuna
+
+                if trial.score is None:
+                    self._study.tell(asked, state=optuna.trial.TrialState.FAIL)
+                else:
+                    self._study.tell(asked, trial.score)
+        self._asked = []
+
+    def found(self) -> Found:
+        whole = [trial for trial in self.trials if trial.score is not None and trial.stopped is None]
+        whole = whole or [trial for trial in self.trials if trial.score is not None]
+        best = max(whole, key=lambda trial: (trial.score or 0.0, -trial.number), default=None)
+        settings = overlay(self.search.base, nested(best.changes)) if best is not None else dict(self.search.base)
+        return Found(settings, self.trials, best, self._importances())
+
+    def _ask(self, number: int) -> tuple[Job, dict[str, Any], Any]:
+        changes: dict[str, Any] = {}
+        asked = None
+        if self._study is not None:
+            asked = self._study.ask()
+            changes = self._suggest(asked)
+        if number == 0:
+            changes = {}
+        more: dict[str, Any] = {"folds": [list(fold) for fold in self.search.folds], "changes": changes}
+        bars = self._bars()
+        if bars:
+            more["bars"] = bars
+        settings = overlay(self.search.base, nested(changes))
+        search = self.search
+        job = Job(search.cell, f"trial-{number:03d}", "trial", settings, more, search.seconds, search.cost)
+        return job, changes, asked
+
+    def _suggest(self, asked: Any) -> dict[str, Any]:
+        """Values for every setting that exists, given the ones before it. Only what differs from the start is named."""
+        changes: dict[str, Any] = {}
+        for dimension in self.search.space:
+            chosen = self._chosen(changes)
+            if not dimension.exists_in(chosen) or not exists(chosen, dimension.path):
+                continue
+            if dimension.low is not None and dimension.high is not None:
+                value: Any = asked.suggest_float(dimension.path, dimension.low, dimension.high, log=dimension.log)
+                value = float(f"{value:.3g}")
+            else:
+                value = json.loads(asked.suggest_categorical(dimension.path, self._choices(dimension)))
+            if value != lookup(self._known, dimension.path):
+                changes[dimension.path] = value
+        return changes
+
+    def _chosen(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """All settings after some changes, those that cannot act left out."""
+        if not changes:
+            return self._known
+        given = overlay(self.search.base, nested(changes))
+        try:
+            return make_settings(given).to_dict()
+        except SettingsError:  # the trial will say so itself
+            return overlay(self._known, nested(changes))
+
+    def _choices(self, dimension: Dimension) -> list[str]:
+        """The values as text; what the search starts from is always among them."""
+        values = list(dimension.values)
+        own = lookup(self._known, dimension.path)
+        if own is not None and own not in values:
+            values.append(own)
+        return [json.dumps(value) for value in values]
+
+    def _start(self) -> dict[str, Any]:
+        start: dict[str, Any] = {}
+        for dimension in self.search.space:
+            own = lookup(self._known, dimension.path)
+            if own is None or not dimension.exists_in(self._known) or not exists(self._known, dimension.path):
+                continue
+            if dimension.low is not None and dimension.high is not None:
+                start[dimension.path] = min(max(float(own), dimension.low), dimension.high)
+            else:
+                start[dimension.path] = json.dumps(own)
+        return start
+
+    def _bars(self) -> dict[str, float]:
+        whole = [trial for trial in self.trials if trial.score is not None and trial.stopped is None]
+        if not self.search.prune or len(whole) < _ENOUGH_FOR_A_MEDIAN:
+            return {}
+        bars = {}
+        for epoch in CHECKPOINTS:
+            values = [trial.reached[str(epoch)] for trial in whole if str(epoch) in trial.reached]
+            if len(values) >= _ENOUGH_FOR_A_MEDIAN:
+                bars[str(epoch)] = statistics.median(values)
+        return bars
+
+    def _importances(self) -> dict[str, float]:
+        """Share of the variance of the scores that each setting accounts for; empty where that cannot be said."""
+        if self._study is None or sum(trial.score is not None for trial in self.trials) < _ENOUGH_FOR_A_MEDIAN:
+            return {}
+        import optuna
+
+        try:
+            evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
+            found = optuna.importance.get_param_importances(self._study, evaluator=evaluator)
+        except (RuntimeError, ValueError, ZeroDivisionError):  # all scores alike
+            return {}
+        return {name: float(value) for name, value in found.items()}
+
+
+def search_all(
+    searches: Iterable[Search],
+    store: Store,
+    workers: int | Crew,
+    on_done: OnDone | None = None,
+    minutes: float | None = None,
+) -> dict[str, Found]:
+    """Several searches at once, round by round, so that all get on alike; the results by cell."""
+    searchers = {search.cell: Searcher(search) for search in searches}
+    deadline = None if minutes is None else time.monotonic() + 60 * minutes
+    while True:
+        jobs = [job for searcher in searchers.values() for job in searcher.next_jobs()]
+        left = None if deadline is None else (deadline - time.monotonic()) / 60
+        if not jobs or (left is not None and left <= 0):
+            return {cell: searcher.found() for cell, searcher in searchers.items()}
+        outcomes = run_jobs(jobs, store, workers, on_done, left)
+        for cell, searcher in searchers.items():
+            searcher.tell([done for done in outcomes if done.job.cell == cell])
+
+
+def _trial(number: int, changes: dict[str, Any], done: Done) -> Trial:
+    result = done.result
+    if result is None:
+        return Trial(number, changes, None, done.seconds, failure=done.failure)
+    return Trial(
+        number, changes, float(result["score"]), done.seconds, result["stopped"], None, result["epoch_ms"],
+        max(result["epochs"], default=0), result["reached"],
+    )  # fmt: skip
+
+
+def _resolved(base: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return make_settings(base).to_dict()
+    except SettingsError as error:
+        raise SearchError(f"the settings to start from cannot be used: {error}") from None
+
+
+def _make_study(search: Search) -> Any:
+    try:
+        import optuna
+    except ImportError:
+        raise SearchError(
+            "searching for settings needs optuna: pip install 'hgde[search]' (or --trials 1 for no search)"
+        ) from None
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    startup = max(2, min(8, search.trials // 2))
+    sampler = optuna.samplers.TPESampler(seed=search.seed, n_startup_trials=startup, constant_liar=True)
+    return optuna.create_study(direction="maximize", sampler=sampler)

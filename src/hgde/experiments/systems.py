@@ -1,0 +1,114 @@
+"""What is compared: models with their presets, the flat twin, and baselines that cost nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hgde.models.base import MODELS
+from hgde.registry import RegistryError
+from hgde.sections import overlay
+from hgde.tasks import TASKS
+from hgde.tasks.baselines import BASELINES
+from hgde.tasks.metrics import CLASSES, PAIRS
+
+
+class UnknownSystem(ValueError):
+    """A system that cannot be used; the message names those that can."""
+
+
+@dataclass(frozen=True)
+class System:
+    """One line of a table.
+
+    Args:
+        name: what it is called.
+        model: the model that is trained; ``None`` for a baseline that costs nothing, called by its name.
+        changes: nested settings laid over the model's preset.
+        uses_graph, uses_features: what it looks at, for the advice that follows from a comparison.
+    """
+
+    name: str
+    model: str | None
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    uses_graph: bool = True
+    uses_features: bool = True
+
+    @property
+    def is_trained(self) -> bool:
+        return self.model is not None
+
+
+FLAT = {"model": {"name": "hgde", "space": {"name": "euclidean"}}}
+VARIANTS = {
+    "hgde-flat": System("hgde-flat", "hgde", FLAT),
+    "hgde-e": System("hgde-e", "hgde", {"model": {"name": "hgde", "solver": {"name": "hrk4"}}}),
+    "hgde-i": System("hgde-i", "hgde", {"model": {"name": "hgde", "solver": {"name": "ham"}}}),
+    "hgcn-att": System("hgcn-att", "hgcn", {"model": {"name": "hgcn", "attention": True}}),
+    "hgcn-local": System("hgcn-local", "hgcn", {"model": {"name": "hgcn", "attention": True, "local": True}}),
+}
+"""Models with a few settings fixed, under a name of their own."""
+
+_FEATURES_ALONE = ("mlp", "hnn", "logistic-regression", "feature-forest", "feature-likeness", "majority")
+_GRAPH_ALONE = (
+    "label-propagation", "label-spreading", "majority", "common-neighbours", "adamic-adar", "katz",
+    "preferential-attachment",
+)  # fmt: skip
+
+USUAL = {
+    "nodes": ("hgde", "hgde-flat", "gcn", "appnp", "gat", "mlp", "label-propagation", "logistic-regression", "majority"),
+    "links": (
+        "hgde", "hgde-flat", "gcn", "appnp", "gat", "mlp", "common-neighbours", "adamic-adar", "katz", "feature-forest",
+    ),
+    "regression": ("hgde", "hgde-flat", "gcn", "appnp", "gat", "mlp", "label-propagation", "logistic-regression", "majority"),
+    "multilabel": ("hgde", "hgde-flat", "gcn", "appnp", "gat", "mlp", "logistic-regression", "majority"),
+}  # fmt: skip
+"""What ``hgde compare`` compares when nobody says what."""
+
+
+def find_system(name: str) -> System:
+    """The system of that name: a variant above, a baseline that costs nothing, or any model."""
+    if name in VARIANTS:
+        return VARIANTS[name]
+    looks = {"uses_graph": name not in _FEATURES_ALONE, "uses_features": name not in _GRAPH_ALONE}
+    if ":" not in name and name in BASELINES:
+        return System(name, None, {}, **looks)
+    try:
+        MODELS.get(name)
+    except RegistryError:
+        known = ", ".join(dict.fromkeys([*VARIANTS, *MODELS, *BASELINES]))
+        raise UnknownSystem(f"there is no system called {name!r}; there are {known}") from None
+    return System(name, name, {"model": {"name": name}}, **looks)
+
+
+def usual_systems(task: str) -> list[System]:
+    """Those of :data:`USUAL`; for a task of a plug-in, the models."""
+    kind = TASKS.get(task).kind
+    fallback = "links" if kind == PAIRS else "nodes"
+    names = USUAL.get(task, USUAL[fallback] if kind in (CLASSES, PAIRS) else USUAL["multilabel"])
+    return [find_system(name) for name in names]
+
+
+def preset_of(model: str, data: str, task: str) -> dict[str, Any]:
+    """The published settings of a model that fit best: for data and task, for the data, for the task, its default."""
+    presets: Mapping[str, Mapping[str, Any]] = MODELS.get(model).presets
+    plain = data.lower().replace("_", "-")
+    family = plain.partition("-")[0]  # disease-sim, cifar10-effnet
+    own = [plain, family] if task == "nodes" else []
+    wanted = [f"{plain}-{task}", f"{family}-{task}", *own, task, "default"]
+    for name in wanted:
+        if name in presets:
+            return overlay({"model": {"name": model}}, _named(presets[name], model))
+    return {"model": {"name": model}}
+
+
+def _named(preset: Mapping[str, Any], model: str) -> dict[str, Any]:
+    return overlay(preset, {"model": {"name": model}}) if "model" in preset else dict(preset)
+
+
+def settings_of(system: System, given: Mapping[str, Any], data: str, task: str) -> dict[str, Any]:
+    """Nested settings of a system on data: its preset, its own changes, then what was given for all systems."""
+    if system.model is None:
+        return dict(given)
+    return overlay(overlay(preset_of(system.model, data, task), system.changes), given)

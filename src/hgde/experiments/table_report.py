@@ -1,0 +1,159 @@
+"""A table of results as a page: the budget in its head, ours and published side by side, verdicts at two errors."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from hgde.experiments.compare_report import count
+from hgde.experiments.stats import UNDECIDED, verdict
+from hgde.experiments.table import Row
+from hgde.experiments.tables import Cell, Data, Table
+
+Pairs = Sequence[tuple[Cell, Row]]
+
+
+def page(table: Table, cells: Pairs) -> str:
+    """Markdown for whatever cells there are."""
+    lines = [f"# {table.title}", "", table.text, "", _budget(table, cells), ""]
+    if table.kind == "cost":
+        lines += _cost(table, cells)
+    else:
+        if table.kind == "defaults":
+            from hgde.experiments.defaults import summary_lines
+
+            lines += summary_lines(cells)
+        if table.kind == "curvature":
+            from hgde.experiments.curvature import summary_lines as curvature_lines
+
+            lines += curvature_lines(cells)
+        if table.published:
+            lines += _verdict_lines(cells)
+        for data in table.data:
+            own = [(cell, row) for cell, row in cells if cell.data is data]
+            if own:
+                lines += _section(data, own, bool(table.published))
+    lines += _failures(cells)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _budget(table: Table, cells: Pairs) -> str:
+    done = sum(len(row.scores) for _, row in cells)
+    wanted = sum(row.expected for _, row in cells)
+    hours = sum(row.seconds * len(row.scores) for _, row in cells if row.scores) / 3600
+    search = (
+        "no search: every system has its preset"
+        if table.trials == 1
+        else f"{table.trials} trials for every trained system, its published preset being the first, each the mean of "
+        f"{table.folds} run{'s' if table.folds > 1 else ''}, chosen by the cross-fitted score of the validation part"
+    )
+    return (
+        f"Budget: {search}; then the runs that are shown. Here: {done} of {wanted} runs of the cells begun, {hours:.1f} "
+        f"hours of one thread. Written by `hgde reproduce {table.name}`; records in `{table.name}/`."
+    )
+
+
+def _section(data: Data, cells: Pairs, has_published: bool) -> list[str]:
+    metric = next((row.metric for _, row in cells if row.scores), "score").replace("_", " ")
+    head = ["system", *(f"{metric}, {protocol}" for protocol in data.protocols), "s.e.", "runs"]
+    if has_published:
+        head += ["published", "difference", "verdict"]
+    head += ["parameters", "ms per epoch", "s per run"]
+    lines = ["", f"## {data.title}", "", "| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
+    by_system: dict[str, dict[str, tuple[Cell, Row]]] = {}
+    for cell, row in cells:
+        by_system.setdefault(cell.system.name, {})[cell.protocol] = (cell, row)
+    best = {
+        protocol: max((row.spread.mean for cell, row in cells if cell.protocol == protocol and row.scores), default=0)
+        for protocol in data.protocols
+    }
+    for name, own in by_system.items():
+        shown = [_score(own.get(protocol), best[protocol]) for protocol in data.protocols]
+        cell, row = own.get(data.protocols[0]) or next(iter(own.values()))
+        line = [name, *shown, _number(row.spread.error, 2), f"{len(row.scores)}/{row.expected}"]
+        if has_published:
+            line += _beside_published(cell, row)
+        line += [count(row.parameters), _number(row.epoch_ms, 1), _number(row.seconds, 1)]
+        lines.append("| " + " | ".join(line) + " |")
+    return lines
+
+
+def _score(pair: tuple[Cell, Row] | None, best: float) -> str:
+    if pair is None:
+        return ""
+    row = pair[1]
+    if not row.scores:
+        return "failed" if row.failures else "not yet"
+    text = f"{row.spread.mean:.2f} ± {row.spread.std:.2f}"
+    return f"**{text}**" if row.spread.mean == best else text
+
+
+def _beside_published(cell: Cell, row: Row) -> list[str]:
+    if cell.published is None:
+        return ["", "", ""]
+    mean, std = cell.published
+    shown = f"{mean:.1f}" + ("" if std is None else f" ± {std:.1f}")
+    if not row.scores:
+        return [shown, "", ""]
+    return [shown, f"{row.spread.mean - mean:+.2f}", verdict(row.spread, cell.published)]
+
+
+def _verdict_lines(cells: Pairs) -> list[str]:
+    """How many published figures of the paper's own system are reached, and the best of all systems where not."""
+    lines = []
+    ours = [(cell, row) for cell, row in cells if cell.system.model == "hgde" and cell.published and row.scores]
+    for cell, row in ours:
+        if cell.protocol != cell.data.protocols[0] or cell.published is None:
+            continue
+        said = verdict(row.spread, cell.published)
+        rivals = [(c, r) for c, r in cells if c.data is cell.data and c.protocol == cell.protocol and r.scores]
+        best_cell, best = max(rivals, key=lambda pair: pair[1].spread.mean)
+        words = f"- {cell.data.title}, {cell.system.name}: {row.spread.mean:.2f} against {cell.published[0]:.1f}, {said}"
+        if said != "reached" and best_cell.system.name != cell.system.name:
+            words += f"; best of all systems here: {best_cell.system.name}, {best.spread.mean:.2f}"
+        lines.append(words)
+    if not lines:
+        return []
+    note = (
+        "Verdicts at two standard errors of the difference; the published mean's own error is its deviation over the "
+        f"root of ten. *{UNDECIDED}*: nearer than that."
+    )
+    return [note, "", *lines, ""]
+
+
+def _cost(table: Table, cells: Pairs) -> list[str]:
+    head = ["system", *(data.title for data in table.data)]
+    lines = ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
+    names = dict.fromkeys(cell.system.name for cell, _ in cells)
+    for name in names:
+        line = [name]
+        for data in table.data:
+            row = next((r for c, r in cells if c.data is data and c.system.name == name), None)
+            line.append("" if row is None else "failed" if not row.scores else _time_and_memory(row))
+        lines.append("| " + " | ".join(line) + " |")
+    lines += ["", "Published (authors' GPU, ms and MB):", "", "| " + " | ".join(head) + " |"]
+    lines.append("| --- |" + " ---: |" * (len(head) - 1))
+    for name in table.published:
+        if name == "columns":
+            continue
+        figures = [f"{pair[0]:g} ms, {pair[1]:g} MB" if pair else "out of memory" for pair in table.published[name]]
+        lines.append("| " + " | ".join([name, *figures]) + " |")
+    return lines
+
+
+def _time_and_memory(row: Row) -> str:
+    return f"{row.epoch_ms:.1f} ms, {row.peak_mib:.0f} MiB"
+
+
+def _failures(cells: Pairs) -> list[str]:
+    lines = [f"- {cell.path.partition('/')[2]}: {words}" for cell, row in cells for words in row.failures]
+    return ["", "## Failures", "", *lines] if lines else []
+
+
+def _number(value: float, digits: int) -> str:
+    return "" if math.isnan(value) or value == 0 else f"{value:.{digits}f}"
+
+
+def mean_of(values: Sequence[float]) -> float:
+    return statistics.fmean(values) if values else math.nan

@@ -1,0 +1,238 @@
+"""The tables as data: which systems on which data under which protocol, and what was published.
+
+Each ``NAME.toml`` here is a table. ``published.toml`` has the paper's figures, ``hgde.toml`` the settings it prints.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hgde.experiments.stats import Place
+from hgde.experiments.systems import System, UnknownSystem, find_system, preset_of
+from hgde.models.base import MODELS
+from hgde.sections import overlay
+from hgde.tasks import TASKS
+from hgde.tasks.baselines import BASELINES
+from hgde.tasks.metrics import PAIRS
+
+FOLDER = Path(__file__).parent
+NAMES = ("nodes", "links", "depth", "hetero", "few-labels", "cost", "defaults", "curvature")
+_SLOW = {"hgde-i": 6.0, "hgde-e": 4.0, "hgcn-local": 8.0, "lgcn": 4.0, "dense-gat": 8.0, "blend": 6.0, "mlp": 0.5}
+"""How much slower than a GCN, roughly; only the order of the cells follows from it."""
+
+
+class TableError(ValueError):
+    """A table or a part of one that there is not; the message says which there are."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """A column of a table: data, task and splits."""
+
+    key: str
+    title: str
+    settings: Mapping[str, Any]
+    published: str | None = None
+    protocols: tuple[str, ...] = ("clean",)
+    splits: tuple[int, ...] = (0,)
+    seeds: int = 1
+    weight: float = 1.0
+    depth: int | None = None
+
+    @property
+    def task(self) -> str:
+        chosen = self.settings.get("task", "nodes")
+        return chosen if isinstance(chosen, str) else str(chosen.get("name", "nodes"))
+
+    @property
+    def name(self) -> str:
+        return str(self.settings["data"]["name"])
+
+    @property
+    def places(self) -> list[Place]:
+        return [(split, seed) for split in self.splits for seed in range(self.seeds)]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One system on one column under one protocol."""
+
+    table: str
+    data: Data
+    protocol: str
+    system: System
+    settings: Mapping[str, Any]
+    published: tuple[float, float | None] | None
+
+    @property
+    def path(self) -> str:
+        """Where its records are, below ``results/``."""
+        return f"{self.table}/{self.data.key}--{self.protocol}--{self.system.name}"
+
+    @property
+    def cost(self) -> float:
+        if not self.system.is_trained:
+            return 0.01 * self.data.weight
+        return self.data.weight * _SLOW.get(self.system.name, 2.0 if self.system.model == "hgde" else 1.0)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: its columns, its systems, and how much tuning each cell gets."""
+
+    name: str
+    title: str
+    text: str
+    kind: str
+    trials: int
+    folds: int
+    data: tuple[Data, ...]
+    systems: tuple[str, ...]
+    link_systems: tuple[str, ...]
+    own_systems: Mapping[str, Mapping[str, Any]]
+    only_defaults: bool
+    published: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def cells(self, only: tuple[str, ...] = ()) -> list[Cell]:
+        """All cells, or those that every one of the given words occurs in; systems that are not there are left out."""
+        made = [cell for data in self.data for protocol in data.protocols for cell in self._of(data, protocol)]
+        return [cell for cell in made if all(_matches(cell, word) for word in only)]
+
+    def missing_systems(self) -> list[str]:
+        """Systems that the table names and nothing answers to."""
+        return [name for name in dict.fromkeys((*self.systems, *self.link_systems)) if self._system(name) is None]
+
+    def _of(self, data: Data, protocol: str) -> Iterator[Cell]:
+        kind = TASKS.get(data.task).kind
+        for name in self.link_systems if kind == PAIRS and self.link_systems else self.systems:
+            system = self._system(name)
+            if system is None or (system.model is None and kind not in BASELINES.get(system.name).kinds):
+                continue
+            given = overlay(data.settings, {"data": {"protocol": protocol}, "run": {"threads": 1}})
+            settings = self._settings(system, data, given)
+            yield Cell(self.name, data, protocol, system, settings, self._published(name, data))
+
+    def _system(self, name: str) -> System | None:
+        own = self.own_systems.get(name)
+        try:
+            if own is None:
+                return find_system(name)
+            model = str(own["model"])
+            MODELS.get(model)
+            return System(name, model, overlay({"model": {"name": model}}, own.get("settings", {})))
+        except (UnknownSystem, ValueError):
+            return None
+
+    def _settings(self, system: System, data: Data, given: Mapping[str, Any]) -> dict[str, Any]:
+        if system.model is None:
+            return dict(given)
+        data_name = "" if self.only_defaults else data.name
+        settings = preset_of(system.model, data_name, data.task)
+        if system.model == "hgde" and not self.only_defaults:
+            printed = _read("hgde").get(data.name.partition("_")[0].partition("-")[0], {})
+            settings = overlay(settings, {**printed, "model": {"name": "hgde", **printed.get("model", {})}})
+        settings = overlay(overlay(settings, system.changes), given)
+        return settings if data.depth is None else _at_depth(system.model, settings, data.depth)
+
+    def _published(self, name: str, data: Data) -> tuple[float, float | None] | None:
+        row = self.own_systems.get(name, {}).get("published", name)
+        columns = self.published.get("columns", ())
+        if data.published not in columns or row not in self.published:
+            return None
+        figures = self.published[str(row)][list(columns).index(data.published)]
+        if not figures:
+            return None
+        return float(figures[0]), float(figures[1]) if len(figures) > 1 else None
+
+
+def _matches(cell: Cell, word: str) -> bool:
+    return word in (cell.data.key, cell.system.name, cell.protocol, cell.data.name, f"{cell.data.key}--{cell.system.name}")
+
+
+def _at_depth(model: str, settings: Mapping[str, Any], depth: int) -> dict[str, Any]:
+    """The settings at width 16 and some depth, by whichever name the model has for it."""
+    declared = {spec for spec in MODELS.get(model).Settings.__dataclass_fields__}
+    deeper: dict[str, Any] = {"name": model, "width": 16}
+    name = next((name for name in ("time", "layers", "hops", "depth") if name in declared), None)
+    if name is not None:
+        deeper[name] = float(depth) if name == "time" else depth
+    return overlay(settings, {"model": deeper})
+
+
+@cache
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def load_table(name: str) -> Table:
+    """The table of that name."""
+    if name not in NAMES:
+        raise TableError(f"there is no table {name!r}; there are {', '.join(NAMES)}, and figures")
+    return make_table(name, _read(name), _read("published").get(name, {}))
+
+
+def make_table(name: str, content: Mapping[str, Any], published: Mapping[str, Any] | None = None) -> Table:
+    """A table from the content of its file."""
+    task = content.get("task", "nodes")
+    columns = [_data(key, value, task) for key, value in content.get("data", {}).items()]
+    for key, sweep in content.get("sweep", {}).items():
+        columns += _swept(key, sweep)
+    if content.get("generated"):
+        columns += _generated({column.name for column in columns})
+    return Table(
+        name=name,
+        title=content["title"],
+        text=" ".join(content.get("text", "").split()),
+        kind=content.get("kind", "scores"),
+        trials=content.get("trials", 8),
+        folds=content.get("folds", 1),
+        data=tuple(columns),
+        systems=tuple(content["systems"]),
+        link_systems=tuple(content.get("link_systems", ())),
+        own_systems=content.get("system", {}),
+        only_defaults=content.get("presets") == "default",
+        published=published or {},
+    )
+
+
+def _data(key: str, value: Mapping[str, Any], task: str) -> Data:
+    settings = overlay({"task": {"name": task}}, value["settings"])
+    return Data(
+        key, value.get("title", key), settings, value.get("published"), tuple(value.get("protocols", ("clean",))),
+        tuple(value.get("splits", (0,))), value.get("seeds", 1), value.get("weight", 1.0), value.get("depth"),
+    )  # fmt: skip
+
+
+def _swept(key: str, sweep: Mapping[str, Any]) -> list[Data]:
+    """A column for every value of an option of a generated set, and every task."""
+    columns = []
+    for task in sweep["tasks"]:
+        for value in sweep["values"]:
+            suffix = "" if task == "nodes" else f"-{task}"
+            data = {"name": sweep["data"], "options": [f"{sweep['option']}={value}"]}
+            title = sweep["title"].format(value) + ("" if task == "nodes" else f", {task}")
+            settings = {"data": data, "task": {"name": task}}
+            columns.append(
+                Data(f"{key}-{value}{suffix}", title, settings, splits=tuple(range(5)), weight=sweep["weight"])
+            )
+    return columns
+
+
+def _generated(taken: set[str]) -> list[Data]:
+    """Every generated family of data sets, for nodes and links as it says."""
+    from hgde.data import DATASETS
+
+    columns = []
+    for name, spec in DATASETS.items():
+        if spec.kind != "generated" or name in taken:
+            continue
+        for task in spec.tasks:
+            key, title = (name, spec.title) if task == "nodes" else (f"{name}-{task}", f"{spec.title}, {task}")
+            settings = {"data": {"name": name}, "task": {"name": task}}
+            columns.append(Data(key, title, settings, splits=tuple(range(5)), weight=1.0))
+    return columns

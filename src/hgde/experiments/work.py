@@ -1,0 +1,203 @@
+"""What jobs do, in the process they were given to: train, try settings, work out a free baseline, measure."""
+
+from __future__ import annotations
+
+import json
+import logging
+import statistics
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from importlib import import_module
+from typing import Any
+
+from torch import Tensor
+
+from hgde.data import Dataset, open_dataset
+from hgde.experiments.jobs import Done, Job
+from hgde.experiments.meter import PeakMeter
+from hgde.training.cross_fitting import cross_fitted
+from hgde.pipeline import Prepared, Reporter, Settings, fit, make_settings, prepare, versions
+from hgde.tasks import Part, Problem
+from hgde.training.trainer import Epoch
+
+logger = logging.getLogger(__name__)
+Result = dict[str, Any]
+
+
+class OutOfTime(RuntimeError):
+    """Work that was given so many seconds and needs more."""
+
+
+class Pruned(RuntimeError):
+    """A trial that is behind the middle of the others."""
+
+
+def do(job: Job) -> Done:
+    """The outcome of a job; whatever goes wrong is its failure, in words."""
+    began = time.perf_counter()
+    try:
+        result, failure = _find(job.work)(job), None
+    except OutOfTime as error:
+        result, failure = None, str(error)
+    except Exception as error:  # a failed run is a result of its own: the others go on
+        own = type(error).__module__.startswith("hgde.")
+        if not own:
+            logger.warning("%s failed: %s", job.name, traceback.format_exc())
+        words = str(error).strip() or type(error).__name__
+        result, failure = None, words if own else f"{type(error).__name__}: {words}"
+    return Done(job, result, failure, time.perf_counter() - began)
+
+
+def _find(work: str) -> Callable[[Job], Result]:
+    if work in WORK:
+        return WORK[work]
+    module, _, name = work.partition(":")
+    found: Callable[[Job], Result] = getattr(import_module(module), name)
+    return found
+
+
+class _Clock(Reporter):
+    """Ends a run that takes longer than it was given."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self.deadline = None if seconds is None else time.monotonic() + seconds
+        self.seconds = seconds
+
+    def epoch_done(self, epoch: Epoch) -> None:
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise OutOfTime(f"not done after {self.seconds:.0f} s (epoch {epoch.number})")
+
+
+class _Trajectory(_Clock):
+    """What the model said of the validation part, epoch by epoch; gives up where it is behind the bars.
+
+    ``bars`` maps epochs to the score that the middle of earlier trials had reached by then.
+    """
+
+    def __init__(self, seconds: float | None, bars: Mapping[str, float], gain: Callable[[float], float]) -> None:
+        super().__init__(seconds)
+        self.predictions: list[Tensor] = []
+        self.bars, self.gain = {int(epoch): bar for epoch, bar in bars.items()}, gain
+        self.best = float("-inf")
+        self.reached: dict[str, float] = {}
+
+    def epoch_done(self, epoch: Epoch) -> None:
+        self.predictions.append(epoch.predictions.cpu())
+        self.best = max(self.best, self.gain(epoch.score))
+        if epoch.number in CHECKPOINTS:
+            self.reached[str(epoch.number)] = self.best
+            if self.best < self.bars.get(epoch.number, float("-inf")):
+                raise Pruned(f"behind the median of earlier trials after {epoch.number} epochs")
+        super().epoch_done(epoch)
+
+
+CHECKPOINTS = (20, 50, 100)
+"""Epochs at which a trial is compared with earlier ones."""
+
+
+def train(job: Job) -> Result:
+    """One run: scores of validation and test part, what it took, and all that its numbers depend on."""
+    settings = make_settings(job.settings)
+    prepared = _prepared(settings)
+    meter = PeakMeter()
+    result = fit(settings, dataset=prepared.dataset, problem=prepared.problem, reporter=_Clock(job.seconds))
+    outcome = result.summary.outcomes[0]
+    kept = {name: value for name, value in asdict(outcome).items() if name not in ("history", "seed")}
+    kept |= {"peak_mib": round(meter.read(), 1), **_facts_of_run(prepared)}
+    kept["parameters"] = sum(p.numel() for p in result.models[0].learner.parameters())
+    kept["metric"] = result.summary.metric.name
+    return kept
+
+
+def trial(job: Job) -> Result:
+    """Settings tried out: the mean over ``folds`` (split and seed) of the cross-fitted validation score.
+
+    The trainer is given a test part without a single item: no test label can be read, let alone be chosen by.
+    """
+    scores, epochs, reached, stopped = [], [], {}, None
+    began, ms = time.monotonic(), 0.0
+    for number, (split, seed) in enumerate(job.more["folds"]):
+        settings = make_settings(job.settings).replace({"data.split": split, "run.seed": seed})
+        prepared = _prepared(settings)
+        problem = without_test(prepared.problem)
+        task, part = problem.task, problem.parts["val"]
+        left = None if job.seconds is None else max(1.0, job.seconds - (time.monotonic() - began))
+        trajectory = _Trajectory(left, job.more.get("bars", {}) if number == 0 else {}, task.metric.gain)
+        try:
+            outcome = fit(settings, dataset=prepared.dataset, problem=problem, reporter=trajectory).summary.outcomes[0]
+            ms = outcome.epoch_ms
+        except (Pruned, OutOfTime) as error:
+            stopped = str(error)
+            if not trajectory.predictions:
+                raise OutOfTime(stopped) from None
+        if trajectory.predictions:
+            scores.append(cross_fitted(task, trajectory.predictions, part.truth.cpu(), settings.training.keep))
+        else:  # nothing was trained: there are no epochs to choose among
+            scores.append(task.metric.gain(outcome.validation[task.metric.name]))
+        epochs.append(len(trajectory.predictions) * settings.training.validate_every)
+        reached = trajectory.reached if number == 0 else reached
+        if stopped is not None:
+            break
+    ms = ms or 1000 * (time.monotonic() - began) / max(sum(epochs), 1)
+    found: Result = {"score": statistics.fmean(scores), "scores": scores, "epochs": epochs, "epoch_ms": round(ms, 2)}
+    return found | {"reached": reached, "stopped": stopped, "versions": versions()}
+
+
+def without_test(problem: Problem) -> Problem:
+    """The problem with nothing in its test part."""
+    part = problem.parts["test"]
+    empty = Part(part.items[..., :0], part.truth[:0])
+    return replace(problem, parts={**problem.parts, "test": empty})
+
+
+def free(job: Job) -> Result:
+    """A baseline without a model, on the same split and inputs as everything else."""
+    from hgde.tasks.baselines import BASELINES
+
+    prepared = _prepared(make_settings(job.settings))
+    problem = prepared.problem
+    meter, began = PeakMeter(), time.perf_counter()
+    predictions = BASELINES.get(job.more["baseline"])(problem)
+    spent = time.perf_counter() - began
+    test = problem.parts["test"]
+    scores = problem.task.scores(predictions["test"], test.truth)
+    val = problem.parts["val"]
+    validation = problem.task.scores(predictions["val"], val.truth)
+    found: Result = {"metric": problem.task.metric.name, "validation": validation, "test": scores, "seconds": spent}
+    found |= {"epoch_ms": 0.0, "peak_mib": round(meter.read(), 1), "parameters": 0}
+    return found | _facts_of_run(prepared)
+
+
+def facts(job: Job) -> Result:
+    """What the graph itself says: sizes, homophily, hyperbolicity, kind of features."""
+    from hgde.experiments.facts import graph_facts
+
+    settings = make_settings(job.settings)
+    return graph_facts(_prepared(settings), settings) | {"versions": versions()}
+
+
+WORK: dict[str, Callable[[Job], Result]] = {"train": train, "trial": trial, "free": free, "facts": facts}
+
+_opened: dict[str, Dataset] = {}
+
+
+def _prepared(settings: Settings) -> Prepared:
+    """Data, split and inputs; the last data set that was opened is kept, since a process mostly stays with one."""
+    data = {name: value for name, value in settings.data.to_dict().items() if name not in ("split", "protocol")}
+    key = json.dumps(data, sort_keys=True)
+    if key not in _opened:
+        _opened.clear()
+        _opened[key] = open_dataset(settings.data)
+    return prepare(settings, _opened[key])
+
+
+def _facts_of_run(prepared: Prepared) -> Result:
+    problem = prepared.problem
+    return {
+        "data_hash": prepared.dataset.hash[:16],
+        "split_hash": problem.split_hash[:16],
+        "sizes": {name: part.size for name, part in problem.parts.items()},
+        "versions": versions(),
+    }

@@ -1,0 +1,124 @@
+"""Jobs over processes: results on disk, failures in words, nothing lost when something is killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hgde.experiments.jobs import Crew, Job, run_jobs
+from hgde.experiments.store import Store, StoreError
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(autouse=True)
+def _spawned_processes_find_this_folder(monkeypatch):
+    paths = [str(HERE), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+    monkeypatch.syspath_prepend(str(HERE))
+
+
+def job(key, work="echo", seconds=None, **more):
+    return Job("cell", key, f"job_kinds:{work}", {"run": {"seed": 1}}, more, seconds)
+
+
+def test_results_are_kept_and_not_made_again(tmp_path):
+    store = Store(tmp_path)
+    first = run_jobs([job("a", value=1), job("b", value=2)], store, 0)
+    assert [done.result["value"] for done in first] == [1, 2]
+    again = run_jobs([job("a", value=1), job("b", value=3)], Store(tmp_path), 0)
+    assert again[0].was_stored
+    assert again[0].result == first[0].result
+    assert not again[1].was_stored, "another value is another job"
+
+
+def test_settings_that_name_a_default_are_the_same_job(tmp_path):
+    plain, named = ({"model": {"name": "gcn"}}, {"model": {"name": "gcn"}, "training": {"lr": 0.01}})
+    run_jobs([Job("cell", "a", "job_kinds:echo", plain)], Store(tmp_path), 0)
+    done = run_jobs([Job("cell", "a", "job_kinds:echo", named)], Store(tmp_path), 0)
+    assert done[0].was_stored
+    other = {"model": {"name": "gcn"}, "training": {"lr": 0.02}}
+    assert not run_jobs([Job("cell", "a", "job_kinds:echo", other)], Store(tmp_path), 0)[0].was_stored
+
+
+def test_split_and_seed_are_part_of_a_job(tmp_path):
+    store = Store(tmp_path)
+    run_jobs([Job("cell", "a", "job_kinds:echo", {"run": {"seed": 1}})], store, 0)
+    assert store.find(Job("cell", "a", "job_kinds:echo", {"run": {"seed": 2}})) is None
+    assert store.find(Job("cell", "a", "job_kinds:echo", {"run": {"seed": 1, "threads": 2}})) is not None
+
+
+def test_failures_are_recorded_with_their_words_and_done_again_only_when_asked(tmp_path):
+    (done,) = run_jobs([job("a", "fail")], Store(tmp_path), 0)
+    assert done.result is None
+    assert done.failure == "ZeroDivisionError: on purpose"
+    assert json.loads((tmp_path / "cell.json").read_text())["records"]["a"]["failure"] == done.failure
+    assert run_jobs([job("a", "fail")], Store(tmp_path), 0)[0].was_stored
+    assert not run_jobs([job("a", "fail")], Store(tmp_path), 0, retry=True)[0].was_stored
+
+
+def test_processes_of_one_thread_each_survive_a_killed_one(tmp_path):
+    jobs = [job("a", "threads"), job("b", "kill_self"), job("c", "process"), job("d", "process")]
+    with Crew(2) as crew:
+        done = {entry.job.key: entry for entry in run_jobs(jobs, Store(tmp_path), crew)}
+        later = run_jobs([job("e", "process")], Store(tmp_path), crew)
+    assert done["a"].result["threads"] == "1"
+    assert "signal 9" in done["b"].failure
+    assert done["c"].result["pid"] != os.getpid()
+    assert later[0].result["pid"] in {done[key].result["pid"] for key in "cd"}, "a crew stays"
+
+
+def test_cheap_jobs_come_first(tmp_path):
+    order = []
+    jobs = [Job("cell", name, "job_kinds:echo", {}, cost=cost) for name, cost in (("dear", 5), ("cheap", 1))]
+    run_jobs(jobs, Store(tmp_path), 0, lambda done, *_: order.append(done.job.key))
+    assert order == ["cheap", "dear"]
+
+
+def test_time_that_is_up_ends_running_jobs_without_a_record(tmp_path):
+    began = time.monotonic()
+    done = run_jobs([job("a", "sleep", value=60)], Store(tmp_path), 1, minutes=3 / 60)
+    assert done == []
+    assert time.monotonic() - began < 30
+    assert Store(tmp_path).find(job("a", "sleep", value=60)) is None
+
+
+def test_workers_end_with_a_parent_that_is_killed(tmp_path):
+    code = (
+        "import sys; from hgde.experiments.jobs import Job, run_jobs; from hgde.experiments.store import Store\n"
+        "if __name__ == '__main__':\n"
+        f"    run_jobs([Job('cell', 'a', 'job_kinds:announce', {{}}, {{'folder': {str(tmp_path)!r}}})],"
+        f" Store({str(tmp_path)!r}), 1)\n"
+    )
+    script = tmp_path / "parent.py"
+    script.write_text(code)
+    parent = subprocess.Popen([sys.executable, str(script)], env=os.environ)
+    announced = tmp_path / "pid"
+    deadline = time.monotonic() + 60
+    while not announced.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    worker = int(announced.read_text())
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    deadline = time.monotonic() + 10
+    while _is_running(worker) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not _is_running(worker)
+
+
+def _is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    (tmp_path / "cell.json").write_text("{")
+    with pytest.raises(StoreError, match=r"cell\.json is damaged"):
+        Store(tmp_path).find(job("a"))

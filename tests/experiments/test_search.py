@@ -1,0 +1,152 @@
+"""Searches: in rounds, the same after an interruption, on validation alone, with a file of settings at the end."""
+
+import json
+import sys
+
+import pytest
+
+from hgde.experiments.search import Search, Searcher, SearchError, search_all
+from hgde.experiments.space import Dimension, SpaceError, exists, read_space, space_for
+from hgde.experiments.store import Store
+from hgde.experiments.toml import to_toml
+from hgde.experiments.tune import tune
+from hgde.models.base import MODELS
+from hgde.pipeline.settings import make_settings, read_settings
+from hgde.sections import SettingsError, nested, overlay
+
+from graphs import write_blocks
+
+SHORT = {"training": {"epochs": 12}, "run": {"threads": 1}}
+
+
+@pytest.mark.parametrize("model", MODELS.names())
+def test_every_model_has_a_space_whose_values_it_takes(model):
+    space = space_for(model)
+    for dimension in space:
+        for value in dimension.values or (dimension.low, dimension.high):
+            chosen = nested({"model.name": model, **{k: _first(v) for k, v in dimension.when.items()}})
+            if exists(make_settings(chosen).to_dict(), dimension.path):
+                make_settings(overlay(chosen, nested({dimension.path: value})))
+
+
+def _first(value):
+    return value[0] if isinstance(value, list) else value
+
+
+def search(given, trials, **changes):
+    base = overlay(overlay(given, SHORT), {"model": {"name": "gcn"}})
+    return Search("cell", base, space_for("gcn"), trials, **changes)
+
+
+def test_the_first_trial_is_the_start(tmp_path):
+    given = write_blocks(tmp_path / "graph")
+    found = search_all([search(given, 6)], Store(tmp_path / "one"), 0)["cell"]
+    assert found.trials[0].changes == {}
+    assert len({json.dumps(trial.changes, sort_keys=True) for trial in found.trials}) > 3
+
+
+def test_a_search_stopped_half_way_ends_the_same(tmp_path):
+    given = write_blocks(tmp_path / "graph")
+    whole = search_all([search(given, 6)], Store(tmp_path / "one"), 0)["cell"]
+
+    class Stopped(Exception):
+        pass
+
+    def stop(done, *_):
+        if done.job.key == "trial-002":
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        search_all([search(given, 6)], Store(tmp_path / "two"), 0, stop)
+    assert sorted(Store(tmp_path / "two").content("cell")["records"]) == ["trial-000", "trial-001", "trial-002"]
+    again = search_all([search(given, 6)], Store(tmp_path / "two"), 0)["cell"]
+    assert [trial.changes for trial in again.trials] == [trial.changes for trial in whole.trials]
+    assert [trial.score for trial in again.trials] == [trial.score for trial in whole.trials]
+    assert again.settings == whole.settings
+
+
+def test_trials_hold_no_test_score(tmp_path):
+    given = write_blocks(tmp_path / "graph")
+    store = Store(tmp_path / "runs")
+    search_all([search(given, 2)], store, 0)
+    for _, record in store.records("cell"):
+        assert "test" not in json.dumps(record["result"])
+
+
+def test_trials_behind_the_median_are_given_up():
+    searcher = Searcher(Search("cell", {"model": {"name": "gcn"}}, space_for("gcn"), 12))
+    from hgde.experiments.jobs import Done
+
+    for _ in range(2):
+        jobs = searcher.next_jobs()
+        results = [
+            {"score": 0.5, "stopped": None, "epoch_ms": 1.0, "epochs": [100], "reached": {"20": 0.1 * k}}
+            for k in range(len(jobs))
+        ]
+        searcher.tell([Done(job, result) for job, result in zip(jobs, results, strict=True)])
+    bars = [job.more["bars"]["20"] for job in searcher.next_jobs()]
+    assert bars == [pytest.approx(0.1)] * 4
+
+
+def test_failed_trials_are_bad_trials_not_the_end(tmp_path):
+    given = write_blocks(tmp_path / "graph")
+    wild = Search(
+        "cell",
+        overlay(overlay(given, SHORT), {"model": {"name": "gcn"}}),
+        (Dimension("model.width", (16, -3)),),
+        5,
+    )
+    found = search_all([wild], Store(tmp_path / "runs"), 0)["cell"]
+    assert any(trial.failure and "width" in trial.failure for trial in found.trials)
+    assert found.best is not None
+    assert found.best.failure is None
+
+
+def test_without_optuna_there_are_words(monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(SearchError, match=r"pip install 'hgde\[search\]'"):
+        Searcher(Search("cell", {"model": {"name": "gcn"}}, space_for("gcn"), 2))
+    Searcher(Search("cell", {"model": {"name": "gcn"}}, space_for("gcn"), 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('["model.width"]\nvalues = []', "has no values"),
+        ('["model.width"]\nlow = 3', "needs low < high"),
+        ('["model.width"]\nlow = 0\nhigh = 1\nlog = true', "both above 0"),
+        ('["model.width"]\nvalue = [1]', "has no 'value'"),
+        ("width = 3", "must be a table"),
+    ],
+)
+def test_spaces_that_cannot_be_used_are_refused_with_words(tmp_path, text, words):
+    path = tmp_path / "space.toml"
+    path.write_text(text)
+    with pytest.raises(SpaceError, match=words):
+        read_space(path)
+
+
+def test_tune_writes_settings_that_train_takes(tmp_path):
+    given = overlay(write_blocks(tmp_path / "graph"), overlay(SHORT, {"model": {"name": "gcn", "width": 8}}))
+    tuned = tune(given, tmp_path / "tuned", trials=5, folds=1, workers=0)
+    chosen = read_settings(tmp_path / "tuned" / "settings.toml")
+    assert chosen["model"]["width"] == 8, "what was given is not searched"
+    assert make_settings(chosen).model.name == "gcn"
+    assert tuned.gain is not None
+    assert tuned.gain >= 0
+    assert "| trial |" in (tmp_path / "tuned" / "what-mattered.md").read_text()
+    assert json.loads((tmp_path / "tuned" / "trials.json").read_text())["records"].keys() >= {"trial-000", "trial-004"}
+
+
+def test_tune_refuses_a_space_of_another_model(tmp_path):
+    given = overlay(write_blocks(tmp_path / "graph"), {"model": {"name": "gcn"}})
+    (tmp_path / "space.toml").write_text('["model.eta"]\nvalues = [1]')
+    with pytest.raises(SettingsError, match=r"model\.eta, which gcn does not have"):
+        tune(given, tmp_path / "tuned", trials=2, workers=0, space=tmp_path / "space.toml")
+
+
+def test_toml_is_read_back_as_it_was_written():
+    import tomllib
+
+    values = {"a": {"b": 1, "c": [1.0, 2.5], "d": True, "e": 'quo"te', "f": {"g": 1e-5}}, "h": "ö", "data": {"x y": 2}}
+    assert tomllib.loads(to_toml(values, "two\nlines")) == values

@@ -1,0 +1,64 @@
+"""The score that searches maximise: honest about the epoch, and the fast way equal to the slow one."""
+
+import pytest
+import torch
+
+from hgde.experiments import objectives
+from hgde.training.cross_fitting import cross_fitted
+from hgde.tasks.links import LinkPrediction, LinkSettings
+from hgde.tasks.nodes import NodeClassification, NodeSettings
+
+
+def task(metric="auto"):
+    return NodeClassification(NodeSettings(metric=metric), ["a", "b", "c"])
+
+
+def noise(epochs=40, nodes=60, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    logits = [torch.randn(nodes, 3, generator=generator) for _ in range(epochs)]
+    return logits, torch.randint(0, 3, (nodes,), generator=generator)
+
+
+def test_choosing_among_epochs_of_noise_gains_nothing():
+    """The best epoch of noise looks good; what cross-fitting says stays near chance."""
+    fitted, best = [], []
+    for seed in range(8):
+        logits, truth = noise(seed=seed)
+        fitted.append(cross_fitted(task(), logits, truth))
+        best.append(max(float((epoch.argmax(-1) == truth).double().mean()) for epoch in logits))
+    assert sum(fitted) / 8 == pytest.approx(1 / 3, abs=0.04)
+    assert sum(best) / 8 > 0.42
+
+
+@pytest.mark.parametrize("keep", ["score", "loss"])
+def test_the_fast_way_is_the_slow_one(keep, monkeypatch):
+    logits, truth = noise()
+    fast = cross_fitted(task(), logits, truth, keep)
+    monkeypatch.setattr(objectives, "CLASSES", "none")
+    monkeypatch.setattr(objectives, "HALVINGS", 2 * objectives.HALVINGS)
+    assert cross_fitted(task(), logits, truth, keep) == pytest.approx(fast)
+
+
+def test_a_model_that_learns_is_scored_by_what_it_learned():
+    _, truth = noise()
+    good = 5 * torch.nn.functional.one_hot(truth, 3).double()
+    assert cross_fitted(task(), [torch.zeros(60, 3), good], truth) == 1.0
+
+
+def test_errors_are_turned_round():
+    logits, truth = noise()
+    assert cross_fitted(task("log_loss"), logits, truth) < 0
+
+
+def test_pairs_keep_linked_ones_first_in_both_halves():
+    truth = torch.cat([torch.ones(21), torch.zeros(21)]).long()
+    for halves in objectives._halves(truth, 4):
+        for half in halves:
+            assert 10 <= int(truth[half].sum()) <= 11
+            assert truth[half].tolist() == sorted(truth[half].tolist(), reverse=True)
+    good = truth.double() - 0.5
+    assert cross_fitted(LinkPrediction(LinkSettings()), [-good, good], truth) == 1.0
+
+
+def test_no_epoch_is_the_worst_of_all():
+    assert cross_fitted(task(), [], torch.zeros(3).long()) == float("-inf")

@@ -29,7 +29,9 @@ def compare(
     splits: Annotated[int | None, typer.Option("--splits", min=1, help="How many splits (default: five).")] = None,
     seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Seeds per split (default: five runs).")] = None,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes (default: the cores).")] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Folder to keep it in (default: compare/DATA-TASK).")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder to keep it in (default: compare/DATA-TASK).")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the table only.")] = False,
 ) -> None:
     """Which model is right for a graph, and is curvature worth anything on it?

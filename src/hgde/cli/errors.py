@@ -17,7 +17,7 @@ def friendly(command: Callable[..., None]) -> Callable[..., None]:
         try:
             command(*args, **kwargs)
         except KeyboardInterrupt:
-            typer.secho("stopped; go on with the same command and --resume", fg="yellow", err=True)
+            typer.secho("stopped", fg="yellow", err=True)
             raise typer.Exit(130) from None
         except (ValueError, OSError, RuntimeError) as error:
             if not _is_expected(error):

@@ -47,14 +47,16 @@ def train(
     from hgde import pipeline
     from hgde.pipeline.progress import TrainingBar
 
-    with TrainingBar(quiet=quiet) as bar:
-        if resume is not None:
-            raised = _raised(given, out)
-            folder = resume
-            result = pipeline.resume(resume, **raised, reporter=bar)
-        else:
-            folder = out or default_folder(settings)
-            result = pipeline.fit(settings, folder, reporter=bar)
+    folder = resume or out or default_folder(settings)
+    try:
+        with TrainingBar(quiet=quiet) as bar:
+            if resume is not None:
+                result = pipeline.resume(folder, **_raised(given, out), reporter=bar)
+            else:
+                result = pipeline.fit(settings, folder, reporter=bar)
+    except KeyboardInterrupt:
+        typer.secho(f"go on with: hgde train --resume {folder}", fg="yellow", err=True)
+        raise
     summary = result.summary
     console = Console(highlight=False)
     shown = summary.metric.name
@@ -74,7 +76,7 @@ def _raised(given: dict[str, Any], out: Path | None) -> dict[str, Any]:
     for part, key in allowed.values():
         if isinstance(rest.get(part), dict):
             rest[part] = {name: value for name, value in rest[part].items() if name != key}
-    others = [f"{part}.{key}" for part, keys in rest.items() for key in keys]
+    others = [f"{part}.{key}" for part, keys in rest.items() for key in (keys if isinstance(keys, dict) else ["name"])]
     if others or out is not None:
         named = ", ".join(others + (["--out"] if out is not None else []))
         raise RunError(f"a resumed run has the settings of its folder; leave out {named}")

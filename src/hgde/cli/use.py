@@ -51,8 +51,8 @@ def predict(
 ) -> None:
     """Predict every node (or given links) and write a table; what it came from stands in a JSON file beside it.
 
-    Without [bold]--edges[/bold] the graph is the run's own copy, and each row has its truth and part. Columns of another
-    table of nodes are matched by name.
+    Without [bold]--edges[/bold] the graph is the run's own copy, and each row has its truth and part. Columns of
+    another table of nodes are matched by name.
     """
     from hgde.pipeline import write_table
 
@@ -141,12 +141,12 @@ def energy(
 
 def _load(run: Path, seed: int | None) -> Fitted:
     """The model, and a warning where the data that its settings name has changed since."""
-    from hgde.pipeline import RunError, load
+    from hgde.pipeline import RunError, RunFolder, load
     from hgde.pipeline.fit import check_unchanged
 
     fitted = load(run, seed)
     try:
-        check_unchanged(fitted.settings, fitted.training_data().dataset)
+        check_unchanged(RunFolder(run), fitted.settings, fitted.training_data().dataset)
     except RunError as error:
         typer.secho(f"warning: {error}; this run goes on with its own copy", fg="yellow", err=True)
     return fitted

@@ -10,12 +10,7 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import (
-    _check_feature_names,
-    _check_n_features,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hgde import pipeline
 from hgde.data import Dataset
@@ -23,7 +18,7 @@ from hgde.data.columns import Columns
 from hgde.estimators.inputs import Given, as_features, as_graph, fingerprint, is_frame, unpack
 from hgde.estimators.parameters import settings_of_task
 from hgde.graph import Features, Graph
-from hgde.pipeline import RunFolder, Settings, make_settings
+from hgde.pipeline import Fitted, RunFolder, Settings, make_settings
 from hgde.pipeline.progress import TrainingBar
 from hgde.pipeline.settings import place_flat
 from hgde.sections import nested, overlay
@@ -37,6 +32,7 @@ class HGDEEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
     """Base of the estimators; their parameters are the settings of the same name."""
 
     task: ClassVar[str]
+    _fitted: Fitted
 
     def settings(self) -> Settings:
         """The parameters, checked, as settings of a run. Parameters left at their defaults are not given."""
@@ -61,11 +57,13 @@ class HGDEEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     def _rows(self, X: Any, *, reset: bool) -> Features | Columns:
         """Validated features: a DataFrame keeps its named columns of any kind, arrays must be numbers."""
-        if is_frame(X):
-            _check_n_features(self, X, reset=reset)
+        if isinstance(X, Columns) or is_frame(X):
+            columns = X if isinstance(X, Columns) else Columns.from_frame(X)
             if reset:
-                _check_feature_names(self, X, reset=True)
-            return Columns.from_frame(X)
+                # Later tables are matched by name, and refused by name, when they are preprocessed.
+                self.n_features_in_ = len(columns)
+                self.feature_names_in_ = np.array(columns.names, dtype=object)
+            return columns
         rows = validate_data(self, X, accept_sparse="csr", dtype=["float64", "float32"], reset=reset)
         return as_features(rows)
 

@@ -42,7 +42,9 @@ def unpack(X: Any, y: Any = None, graph: Any = None, edge_index: Any = None, val
     if not _holds_graph(X):
         return Given(_array(X), graph, None if y is None else _array(y), validation, _row_names(X))
     dataset = X if isinstance(X, Dataset) else read_graph(X)
-    features = dataset.features.to_scipy() if isinstance(dataset.features, SparseFeatures) else dataset.features.numpy()
+    features: Any = dataset.features
+    if not isinstance(features, Columns):
+        features = features.to_scipy() if isinstance(features, SparseFeatures) else features.numpy()
     graph = dataset.graph if graph is None else graph
     if y is not None or dataset.labels is None:
         return Given(features, graph, None if y is None else _array(y), validation)

@@ -36,8 +36,8 @@ class _OnNodes(HGDEEstimator):
             held = _draw(strata, self.validation_fraction, seed)
         train = np.setdiff1d(labelled, held)
         # With one label per class nothing can be held back: stop by the training nodes themselves.
-        kept = (torch.from_numpy(part) for part in (train, held if held.size else labelled))
-        return NodeSplit(*kept, _EMPTY, "estimator")
+        stop_by = held if held.size else labelled
+        return NodeSplit(torch.from_numpy(train), torch.from_numpy(stop_by), _EMPTY, "estimator")
 
     def _sample_weights(self, sample_weight: Any, rows: Any) -> torch.Tensor | None:
         if sample_weight is None:
@@ -56,8 +56,8 @@ class HGDEClassifier(ClassifierMixin, _OnNodes):  # type: ignore[misc]  # scikit
 
     ``X [N, F]`` may be a numpy array, a torch tensor, a scipy sparse matrix, a pandas DataFrame (numbers, categories,
     booleans, gaps), or an object that holds graph, features and labels together (PyG ``Data``, networkx graph,
-    ``hgde.Dataset``). A graph may be a ``hgde.Graph``, an adjacency matrix (scipy or array), a networkx graph (matched to
-    the index of a DataFrame by the names of its nodes), or ``edge_index [2, E]``; edges are used in both directions
+    ``hgde.Dataset``). A graph may be a ``hgde.Graph``, an adjacency matrix (scipy or array), a networkx graph (matched
+    to the index of a DataFrame by the names of its nodes), or ``edge_index [2, E]``; edges are used in both directions
     unless it is a directed ``hgde.Graph``. Without one, each row is joined with its nearest neighbours (``neighbours``,
     itself counted). Nodes are classified together: a node's class depends on the rows around it.
 

@@ -16,6 +16,7 @@ from hgde.experiments.search import Search, Searcher, search_all
 from hgde.experiments.space import Dimension, space_for
 from hgde.experiments.stats import Place, compare_again
 from hgde.experiments.store import Store
+from hgde.experiments.systems import chooses_itself
 from hgde.experiments.table import Row, make_row, unit_of
 from hgde.experiments.tables import Cell, Data, Table
 from hgde.training.checkpoint import write_atomically
@@ -111,7 +112,9 @@ def search_of(table: Table, cell: Cell) -> Search:
     assert model is not None
     space = tuple(d for d in space_for(model) if not _is_fixed(d, cell.system.changes))
     folds = tuple((split, 1000 + k) for k, split in enumerate((cell.data.splits * table.folds)[: table.folds]))
-    return Search(cell.path, cell.settings, space, table.trials, folds, cost=cell.cost)
+    # What a user would have got by default is tried as well, where a model chooses among presets of its own.
+    starts = ({"preset": "auto"},) if chooses_itself(model) and table.trials > 2 else ()
+    return Search(cell.path, cell.settings, space, table.trials, folds, starts=starts, cost=cell.cost)
 
 
 def _is_fixed(dimension: Dimension, changes: Mapping[str, Any]) -> bool:

@@ -109,7 +109,9 @@ def _verdict_lines(cells: Pairs) -> list[str]:
         said = verdict(row.spread, cell.published)
         rivals = [(c, r) for c, r in cells if c.data is cell.data and c.protocol == cell.protocol and r.scores]
         best_cell, best = max(rivals, key=lambda pair: pair[1].spread.mean)
-        words = f"- {cell.data.title}, {cell.system.name}: {row.spread.mean:.2f} against {cell.published[0]:.1f}, {said}"
+        words = (
+            f"- {cell.data.title}, {cell.system.name}: {row.spread.mean:.2f} against {cell.published[0]:.1f}, {said}"
+        )
         if said != "reached" and best_cell.system.name != cell.system.name:
             words += f"; best of all systems here: {best_cell.system.name}, {best.spread.mean:.2f}"
         lines.append(words)

@@ -128,7 +128,11 @@ def what_mattered(found: Found, metric: str) -> str:
     else:
         lines.append("Too few trials, or scores too alike, to tell.")
     ranked = sorted((t for t in found.trials if t.score is not None), key=lambda t: -(t.score or 0))[:10]
-    lines += ["", f"| trial | {metric} (validation, cross-fitted) | seconds | settings |", "| ---: | ---: | ---: | --- |"]
+    lines += [
+        "",
+        f"| trial | {metric} (validation, cross-fitted) | seconds | settings |",
+        "| ---: | ---: | ---: | --- |",
+    ]
     for trial in ranked:
         changed = ", ".join(f"{name}={json.dumps(value)}" for name, value in trial.changes.items()) or "the start"
         stopped = " (given up)" if trial.stopped else ""

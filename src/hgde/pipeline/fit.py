@@ -19,7 +19,9 @@ from hgde.pipeline.folder import RunError, RunFolder
 from hgde.pipeline.prepare import Prepared, build_learner, choose_device, number_type, prepare, versions
 from hgde.pipeline.presets import RUNGS, Choice, Rung, choose, preset_names, with_preset
 from hgde.pipeline.settings import Settings
+from hgde.registry import untrusted
 from hgde.tasks import Metric, Problem
+from hgde.training.checkpoint import load_weights
 from hgde.training.trainer import Epoch, Outcome, Trainer
 
 
@@ -105,18 +107,22 @@ def fit(
     prepared = prepare(settings, dataset, problem)
     with nullcontext() if run is None else run.locked():
         if run is not None:
-            run.write_data(prepared.dataset)
-            run.write("run.json", facts_of(prepared))
-            run.write_settings(settings)
+            run.start(settings, prepared.dataset, prepared.problem, facts_of(prepared, is_named=dataset is None))
         return _Run(settings, prepared, device, run, reporter or Reporter()).train(start=start)
 
 
 def resume(
-    folder: str | Path, *, epochs: int | None = None, seeds: int | None = None, reporter: Reporter | None = None
+    folder: str | Path,
+    *,
+    epochs: int | None = None,
+    seeds: int | None = None,
+    problem: Problem | None = None,
+    reporter: Reporter | None = None,
 ) -> Result:
     """Go on with the run in a folder, to the very result that an uninterrupted one would have had.
 
     ``epochs`` and ``seeds`` may be raised; everything else is as the folder says. Data that has changed is refused.
+    ``problem`` is needed where the run was started with one.
     """
     run = RunFolder(Path(folder))
     settings = run.settings()
@@ -130,20 +136,20 @@ def resume(
     settings = settings.replace(changes) if changes else settings
     device = choose_device(settings.run.device)
     with run.locked():
-        facts = run.read("run.json")
         dataset = run.data()
-        if dataset.hash != facts.get("data_hash"):
-            raise RunError(f"{run.path / 'data.safetensors'} is not the data that the run was started with")
-        check_unchanged(settings, dataset)
-        prepared = prepare(settings, dataset)
-        if prepared.problem.split_hash != facts.get("split_hash"):
+        check_unchanged(run, settings, dataset)
+        with untrusted():
+            prepared = prepare(settings, dataset, problem)
+        if prepared.problem.split_hash != run.facts()["split_hash"]:
             raise RunError(f"the split of {run.path} has changed since it was started; train it anew")
         run.write_settings(settings)
         return _Run(settings, prepared, device, run, reporter or Reporter()).train(is_resumed=True)
 
 
-def check_unchanged(settings: Settings, dataset: Dataset) -> None:
+def check_unchanged(run: RunFolder, settings: Settings, dataset: Dataset) -> None:
     """Refuse when the files that the settings name are there and hold other data than the run was made with."""
+    if not run.facts().get("data_named_by_settings", True):
+        return  # it was handed over in memory
     try:
         current = open_dataset(settings.data, download=False)
     except (DataError, OSError):
@@ -231,7 +237,7 @@ class _Run:
         if start is None:
             learner.model.begin(problem.inputs, problem.graph)
         else:
-            learner.load_state_dict(start)
+            load_weights(learner, start, "the model to start from")
         if self.device.type != "cpu":
             generator = randomness.make_generator(seed, self.device)
         path = None if prepared is not None else self._place(seed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,14 @@ import torch
 from torch import Tensor
 
 from hgde import randomness
-from hgde.data import DataError, Dataset
+from hgde.data import Dataset
 from hgde.data.preprocessing import Preprocessor
 from hgde.graph import Features, Graph
 from hgde.models.base import Shape
 from hgde.pipeline.folder import RunError, RunFolder
-from hgde.pipeline.prepare import Prepared, build_learner, choose_device, number_type, prepare, versions
+from hgde.pipeline.prepare import Prepared, build_learner, choose_device, number_type, versions
 from hgde.pipeline.settings import Settings, make_settings
+from hgde.registry import untrusted
 from hgde.tasks import PARTS, Learner, Problem, Scores, Table, Task
 from hgde.training import checkpoint
 
@@ -37,7 +38,7 @@ class Fitted:
     preprocessor: Preprocessor
     shape: Shape
     own: Prepared | None = None
-    device: torch.device = torch.device("cpu")
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     folder: RunFolder | None = None
 
     def training_data(self) -> Prepared:
@@ -45,7 +46,11 @@ class Fitted:
         if self.own is None:
             if self.folder is None:
                 raise RunError("this model does not know the data it was trained on; give some")
-            self.own = prepare(self.settings, self.folder.data())
+            dataset = self.folder.data()
+            problem = self.folder.problem(self.task, dataset.graph)
+            stored = dataset.inputs(self.settings.task.name, self.settings.data.protocol, problem.graph)
+            features = self.preprocessor.transform(stored, problem.graph).to(number_type(self.settings))
+            self.own = Prepared(dataset, problem.with_features(features), self.preprocessor)
         return self.own
 
     def inputs(self, dataset: Dataset | None = None) -> tuple[Features, Graph, Dataset]:
@@ -55,7 +60,7 @@ class Fitted:
             features, graph, dataset = own.problem.inputs, own.problem.graph, own.dataset
         else:
             stored = dataset.inputs(self.settings.task.name, self.settings.data.protocol, dataset.graph)
-            features, graph = self.preprocessor.transform(stored), dataset.graph
+            features, graph = self.preprocessor.transform(stored, dataset.graph), dataset.graph
         return features.to(self.device).to(number_type(self.settings)), graph.to(self.device), dataset
 
     @torch.no_grad()
@@ -85,10 +90,12 @@ class Fitted:
         """Scores of all parts of the training data."""
         problem = self.training_data().problem.to(self.device, number_type(self.settings))
         outputs = self.learner.eval().outputs(problem.inputs, problem.graph)
-        scored = PARTS if self.task.outputs is not None else PARTS[1:]  # training edges have no non-edges beside them
+        # Training edges have no non-edges beside them; an estimator's data has no test part.
+        scored = PARTS if self.task.outputs is not None else PARTS[1:]
         return {
             name: self.task.scores(self.learner.predict(outputs, problem.parts[name].items), problem.parts[name].truth)
             for name in scored
+            if problem.parts[name].size
         }
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -105,10 +112,8 @@ class Fitted:
             raise RunError(f"{run.path} holds a run already; choose another folder")
         own = self.training_data()
         with run.locked():
-            run.write_data(own.dataset)
-            run.write("run.json", facts_of(own))
             self.save(run.seed_folder(self.settings.run.seed) / "model.safetensors")
-            run.write_settings(self.settings)
+            run.start(self.settings, own.dataset, own.problem, facts_of(own, is_named=False))
 
     def save(self, path: Path) -> None:
         described, tensors = self.preprocessor.state()
@@ -122,11 +127,15 @@ class Fitted:
         checkpoint.save(path, kept | {f"preprocessing/{name}": value for name, value in tensors.items()}, meta)
 
 
-def facts_of(prepared: Prepared) -> dict[str, Any]:
-    """What a run folder says of its data, by which changed data is recognised."""
+def facts_of(prepared: Prepared, *, is_named: bool) -> dict[str, Any]:
+    """What a run folder says of its data, by which changed data is recognised.
+
+    ``is_named`` tells whether the settings name the data, or it was handed over in memory.
+    """
     problem = prepared.problem
     return {
         "data": prepared.dataset.name,
+        "data_named_by_settings": is_named,
         "data_hash": prepared.dataset.hash,
         "split": problem.split_name,
         "split_hash": problem.split_hash,
@@ -147,14 +156,22 @@ def load(folder: str | Path, seed: int | None = None) -> Fitted:
         raise RunError(f"{run.path} has no finished model; finish the run with `hgde train --resume {run.path}`")
     path = run.seed_folder(finished[0] if seed is None else seed) / "model.safetensors"
     tensors, meta = checkpoint.load(path)
+    described, stored_shape, stored_task = (
+        checkpoint.read_field(path, meta, name, dict) for name in ("preprocessing", "shape", "task")
+    )
     try:
-        task = settings.task.entry.from_fitted(settings.task.options, meta["task"]["fitted"])
-        shape = Shape(int(meta["shape"]["in_features"]), int(meta["shape"]["num_nodes"]), task.outputs)
-        preprocessor = Preprocessor.from_state(meta["preprocessing"], _part(tensors, "preprocessing/"))
-        learner = build_learner(settings, task, shape, randomness.make_generator(0))
-        learner.load_state_dict(_part(tensors, "learner/"))
-    except (KeyError, TypeError, ValueError, RuntimeError, DataError) as error:
+        with untrusted():  # settings also name metrics, decoders and steps, which are looked up only now
+            task = settings.task.entry.from_fitted(settings.task.options, stored_task["fitted"])
+            preprocessor = Preprocessor.from_state(described, checkpoint.part_of(tensors, "preprocessing/"))
+            shape = Shape(int(stored_shape["in_features"]), int(stored_shape["num_nodes"]), task.outputs)
+            if shape.in_features != preprocessor.num_outputs:
+                raise RunError(f"{shape.in_features} inputs are expected, {preprocessor.num_outputs} are prepared")
+            learner = build_learner(settings, task, shape, randomness.make_generator(0))
+    except KeyError as error:
+        raise RunError(f"{path} is damaged: field {error} is missing") from None
+    except (AttributeError, IndexError, TypeError, ValueError, RuntimeError) as error:
         raise RunError(f"{path} does not fit the settings of its run: {_first_line(error)}") from None
+    checkpoint.load_weights(learner, checkpoint.part_of(tensors, "learner/"), str(path))
     device = choose_device(settings.run.device)
     return Fitted(settings, task, learner.to(device).eval(), preprocessor, shape, None, device, run)
 
@@ -180,10 +197,6 @@ def _rebuild(
 def node_ids(dataset: Dataset) -> Array:
     """Names of the nodes, or their numbers where they have none."""
     return np.array(dataset.ids, dtype=object) if dataset.ids is not None else np.arange(dataset.num_nodes)
-
-
-def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 def _first_line(error: BaseException) -> str:

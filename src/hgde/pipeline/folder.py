@@ -1,7 +1,8 @@
 """The folder of a run: self-contained, written atomically, locked while it is worked on, read as untrusted input.
 
-``settings.json``, ``run.json`` (hashes, versions), ``data.safetensors`` (the data set), ``summary.json`` and, for each
-seed, ``seed-K/{checkpoint,model}.safetensors`` and ``result.json``.
+``settings.json``, ``run.json`` (hashes, versions), ``data.safetensors`` (the data set), ``problem.safetensors`` (its
+parts and the graph that messages travel on), ``summary.json`` and, for each seed, ``seed-K`` with
+``checkpoint.safetensors``, ``model.safetensors`` and ``result.json``.
 """
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ from typing import Any
 
 from hgde.data import Dataset
 from hgde.data.store import load_dataset, save_dataset
+from hgde.graph import Graph
+from hgde.pipeline.problems import graph_problem, load_problem, save_problem
 from hgde.pipeline.settings import Settings, restore_settings
 from hgde.registry import untrusted
 from hgde.sections import SettingsError
+from hgde.tasks import Problem, Task
 from hgde.training.checkpoint import write_atomically
 
 FORMAT = 2
@@ -86,7 +90,9 @@ class RunFolder:
             raise RunError(
                 f"{self.path} is not the folder of a run (no {name} in it); train one with `hgde train`"
             ) from None
-        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        except OSError as error:
+            raise RunError(f"{path} cannot be read: {error.strerror}") from None
+        except (ValueError, RecursionError) as error:
             raise RunError(f"{path} is damaged: {error}") from None
         if not isinstance(content, dict):
             raise RunError(f"{path} is damaged: expected an object, got {type(content).__name__}")
@@ -100,19 +106,44 @@ class RunFolder:
                 f"{self.path} was written in format {stored.get('format', 1)!r}, this version reads {FORMAT}; train it "
                 "anew, or read it with the version of hgde that wrote it"
             )
+        values = stored.get("settings")
+        if not isinstance(values, dict):
+            raise RunError(f"{self.path / 'settings.json'} is damaged: it has no object 'settings'")
         try:
             with untrusted():
-                return restore_settings(stored.get("settings", {}), stored.get("given", {}))
+                return restore_settings(values, stored.get("given") or {})
         except SettingsError as error:
             raise RunError(f"{self.path / 'settings.json'}: {error}") from None
 
     def write_settings(self, settings: Settings) -> None:
         self.write("settings.json", {"format": FORMAT, "settings": settings.to_dict(), "given": settings.given})
 
+    def facts(self) -> dict[str, Any]:
+        """What ``run.json`` says of the data and its split."""
+        facts = self.read("run.json")
+        for name in ("data_hash", "split_hash"):
+            if not isinstance(facts.get(name), str):
+                raise RunError(f"{self.path / 'run.json'} is damaged: it has no text {name!r}")
+        return facts
+
     def data(self) -> Dataset:
         """The data set the run was made with, from its own copy."""
-        return load_dataset(self.path / "data.safetensors")
+        path = self.path / "data.safetensors"
+        dataset = load_dataset(path)
+        if dataset.hash != self.facts()["data_hash"]:
+            raise RunError(f"{path} is not the data that the run was started with")
+        problem = graph_problem(dataset.graph)
+        if problem is not None:
+            raise RunError(f"{path} is damaged: the graph cannot be used, {problem}")
+        return dataset
 
-    def write_data(self, dataset: Dataset) -> None:
-        if not (self.path / "data.safetensors").exists():
-            save_dataset(self.path / "data.safetensors", dataset)
+    def problem(self, task: Task, graph: Graph) -> Problem:
+        """The problem the run was made with, as far as predicting and scoring need it; ``graph`` is the data set's."""
+        return load_problem(self.path / "problem.safetensors", task, graph)
+
+    def start(self, settings: Settings, dataset: Dataset, problem: Problem, facts: Mapping[str, Any]) -> None:
+        """Write what a run is known by; the settings last, since a folder that has them is a run."""
+        save_dataset(self.path / "data.safetensors", dataset)
+        save_problem(self.path / "problem.safetensors", problem, dataset.graph)
+        self.write("run.json", facts)
+        self.write_settings(settings)

@@ -39,8 +39,8 @@ def prepare(settings: Settings, dataset: Dataset | None = None, problem: Problem
     if problem is None:
         problem = settings.task.entry.pose(data, settings.task.options, settings.data)
     stored = data.inputs(settings.task.name, settings.data.protocol, problem.graph)
-    preprocessor = Preprocessor.fit(stored, settings.preprocessing)
-    features = preprocessor.transform(stored).to(number_type(settings))
+    preprocessor = Preprocessor.fit(stored, settings.preprocessing, problem.graph)
+    features = preprocessor.transform(stored, problem.graph).to(number_type(settings))
     return Prepared(data, problem.with_features(features), preprocessor)
 
 
@@ -53,8 +53,8 @@ def build_learner(settings: Settings, task: Task, shape: Shape, generator: torch
 
 
 def number_type(settings: Settings) -> torch.dtype:
-    found: torch.dtype = getattr(torch, settings.run.dtype)
-    return found
+    dtype: torch.dtype = getattr(torch, settings.run.dtype)
+    return dtype
 
 
 def choose_device(name: str) -> torch.device:

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
-from matplotlib.ticker import FuncFormatter, LogLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 
 from hgde.report.contents import ComparisonReport, DiskView, Report, RunReport, TuningReport
 from hgde.report.measures import class_name
@@ -80,6 +80,7 @@ def draw_losses(report: RunReport) -> Figure | None:
             axes.plot(history.epochs, values, color=COLOURS[colour], label=name, linewidth=1.6)
     _mark_best(axes, history.best_epoch)
     axes.set(xlabel="epoch", ylabel="loss")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend()
     return figure
 
@@ -244,6 +245,7 @@ def draw_trials(report: TuningReport) -> Figure | None:
         numbers, np.maximum.accumulate(scores), where="post", color=COLOURS[1], linewidth=1.6, label="best so far"
     )
     axes.set(xlabel="trial", ylabel=report.score_name)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend()
     return figure
 

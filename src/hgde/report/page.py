@@ -149,10 +149,17 @@ def _format_score(values: Sequence[float] | float, unit: str = "") -> str:
     """``mean ± spread`` of several values, one number of one."""
     scale = 100.0 if unit == "%" else 1.0
     numbers = scale * np.atleast_1d(np.asarray(values, float))
-    digits = "{:.1f}" if unit == "%" else "{:.4g}"
+    spread = float(numbers.std(ddof=1)) if len(numbers) > 1 else 0.0
+    if unit == "%":
+        digits = "{:.1f}"
+    elif spread > 0 and math.isfinite(spread):
+        # Two digits of the spread, and as many of the mean as they make sense of.
+        digits = "{:." + str(min(6, max(0, 1 - math.floor(math.log10(spread))))) + "f}"
+    else:
+        digits = "{:.4g}"
     text = digits.format(numbers.mean())
     if len(numbers) > 1:
-        text += " ± " + digits.format(numbers.std(ddof=1))
+        text += " ± " + digits.format(spread)
     return f"{text} {unit}".strip()
 
 

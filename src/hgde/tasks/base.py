@@ -1,8 +1,8 @@
 """What is learned. A task owns split, head, loss, scores and the table of predictions.
 
-Two nouns. A :class:`Task` is the question, fitted to the training data (which classes there are, how values are scaled);
-it is stored with a run and reads predictions on any graph. A :class:`Problem` is that question asked of one data set:
-the graph that messages may travel on, and parts for training, validation and testing, each with its truth.
+Two nouns. A :class:`Task` is the question, fitted to the training data (which classes there are, how values are
+scaled); it is stored with a run and reads predictions on any graph. A :class:`Problem` is that question asked of one
+data set: the graph that messages may travel on, and parts for training, validation and testing, each with its truth.
 """
 
 from __future__ import annotations
@@ -108,6 +108,7 @@ class Learner(nn.Module):
         self.model, self.head, self.wants_points = model, head, outputs is None
         self._selects_early = type(model).readout is not Model.readout
         self.register_buffer("temperature", torch.ones(()))
+        self.has_penalty = type(model).penalty is not Model.penalty
 
     def outputs(self, features: Features, graph: Graph) -> Tensor:
         """What the model gives for every node: ``[N, outputs]``, or points where pairs are compared."""
@@ -128,6 +129,11 @@ class Learner(nn.Module):
             return self.predict(self.outputs(features, graph), items)
         return self.model.readout(self.model.embed(features, graph).index_select(0, items))
 
+    def penalty(self, features: Features, graph: Graph, outputs: Tensor) -> Tensor | float:
+        """The model's own term of the loss; a task that has a loss of its own adds it too."""
+        value = self.model.penalty(features, graph, outputs) if self.has_penalty else None
+        return 0.0 if value is None else value
+
 
 class SelectNodes(nn.Module):
     """The head of a task on nodes: the model has read them out already."""
@@ -137,7 +143,7 @@ class SelectNodes(nn.Module):
 
 
 class Task(ABC):
-    """The question. Subclasses are registered and say which kind of predictions they make (:mod:`hgde.tasks.metrics`)."""
+    """The question. Subclasses are registered and say which kind of predictions they make (see ``tasks.metrics``)."""
 
     Settings: ClassVar[type[Section]]
     kind: ClassVar[str]
@@ -174,13 +180,12 @@ class Task(ABC):
     def loss(self, learner: Learner, problem: Problem) -> Tensor:
         """Training loss, with gradient."""
         part = problem.parts["train"]
-        if type(learner.model).penalty is Model.penalty:
+        if not learner.has_penalty:
             predictions = learner(problem.inputs, problem.graph, part.items)
             return self.discrepancy(predictions, part.truth, part.weights)
         outputs = learner.outputs(problem.inputs, problem.graph)
         loss = self.discrepancy(learner.predict(outputs, part.items), part.truth, part.weights)
-        penalty = learner.model.penalty(problem.inputs, problem.graph, outputs)
-        return loss if penalty is None else loss + penalty
+        return loss + learner.penalty(problem.inputs, problem.graph, outputs)
 
     @abstractmethod
     def discrepancy(self, predictions: Tensor, truth: Tensor, weights: Tensor | None = None) -> Tensor:

@@ -17,7 +17,7 @@ from hgde.data.settings import DataSettings
 from hgde.data.splits import LinkSplit, hard_negatives, link_split
 from hgde.graph import Graph
 from hgde.models.base import Model
-from hgde.sections import Chosen, Section, choose, setting
+from hgde.sections import Chosen, Section, SettingsError, choose, setting
 from hgde.tasks.base import TASKS, Array, Learner, Part, Problem, Table, Task, TaskError
 from hgde.tasks.decoders import DECODERS
 from hgde.tasks.metrics import PAIRS
@@ -44,8 +44,8 @@ class LinkSettings(Section):
     )
     hidden_edges: float = setting(
         0.0,
-        "Share of the training edges that is hidden from the flow each epoch and alone learned from (0: learn from all, "
-        "diffuse along all).",
+        "Share of the training edges that is hidden from the flow each epoch and alone learned from (0: learn from "
+        "all, diffuse along all).",
         at_least=0,
         below=1,
     )
@@ -113,12 +113,21 @@ class LinkPrediction(Task):
 
     def head(self, model: Model) -> nn.Module:
         chosen = self._decoder(model)
-        return chosen.entry(chosen.options, model.manifold)  # type: ignore[no-any-return]  # entries are modules
+        decoder: nn.Module = chosen.entry(chosen.options, model.manifold)
+        return decoder
 
     def _decoder(self, model: Model) -> Chosen:
         name = model.pair_decoder if self.options.decoder == "auto" else self.options.decoder
-        takes = name == "fermi-dirac"
-        return choose(DECODERS, name, {"r": self.options.fermi_r, "t": self.options.fermi_t} if takes else {})
+        if name == "fermi-dirac":
+            return choose(DECODERS, name, {"r": self.options.fermi_r, "t": self.options.fermi_t})
+        usual = LinkSettings()
+        for key in ("fermi_r", "fermi_t"):
+            if getattr(self.options, key) != getattr(usual, key):
+                raise SettingsError(
+                    f"task.{key} has no effect: the model's own decoder is {name}; leave it out, or choose "
+                    "decoder fermi-dirac"
+                )
+        return choose(DECODERS, name)
 
     def loss(self, learner: Learner, problem: Problem) -> Tensor:
         split: LinkSplit = problem.extra
@@ -126,10 +135,11 @@ class LinkPrediction(Task):
         if self.options.hidden_edges > 0:
             edges, graph = self._hide(edges, graph)
         negatives = split.sample_training_negatives(edges.shape[1], randomness.generator())
-        predictions = learner(problem.inputs, graph, torch.cat([edges, negatives], dim=1))
+        points = learner.outputs(problem.inputs, graph)
+        predictions = learner.predict(points, torch.cat([edges, negatives], dim=1))
         truth = torch.zeros_like(predictions)
         truth[: edges.shape[1]] = 1
-        return 2 * self.discrepancy(predictions, truth)
+        return 2 * self.discrepancy(predictions, truth) + learner.penalty(problem.inputs, graph, points)
 
     def _hide(self, edges: Tensor, graph: Graph) -> tuple[Tensor, Graph]:
         """A fresh share of the training edges, and the graph without them."""

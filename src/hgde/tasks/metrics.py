@@ -1,8 +1,8 @@
 """Scores by name. A metric says what kind of predictions it reads and whether larger is better.
 
 Kinds of predictions: ``classes`` (logits ``[n, C]``, truth int64 ``[n]``), ``pairs`` (log-odds ``[m]``, truth 0 or 1,
-the linked pairs first), ``labels`` (logits ``[n, L]``, truth 0, 1, or -1 where unknown), ``values`` (numbers ``[n, T]``,
-truth NaN where unknown). Scores are fractions, not per cent.
+the linked pairs first), ``labels`` (logits ``[n, L]``, truth 0, 1, or -1 where unknown), ``values`` (numbers
+``[n, T]``, truth NaN where unknown). Scores are fractions, not per cent.
 """
 
 from __future__ import annotations

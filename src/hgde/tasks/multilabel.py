@@ -75,11 +75,12 @@ class MultiLabel(Task):
         return Problem(cls(options, names, presence), dataset.graph, parts, split.name, split.hash)
 
     def fitted(self) -> dict[str, Any]:
-        return {"names": self.names}
+        return {"names": self.names, "presence": None if self.presence is None else self.presence.tolist()}
 
     @classmethod
     def from_fitted(cls, options: MultiLabelSettings, fitted: Mapping[str, Any]) -> MultiLabel:
-        return cls(options, list(fitted["names"]))
+        presence = fitted["presence"]
+        return cls(options, list(fitted["names"]), None if presence is None else torch.tensor(presence).double())
 
     def discrepancy(self, predictions: Tensor, truth: Tensor, weights: Tensor | None = None) -> Tensor:
         known = (truth >= 0).to(predictions.dtype)

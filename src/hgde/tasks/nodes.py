@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hgde.data import Dataset
+from hgde.data import Dataset, DataWarning, looks_continuous
 from hgde.data.settings import DataSettings
 from hgde.data.splits import NodeSplit, node_split
 from hgde.sections import Section, SettingsError, setting
@@ -29,8 +30,8 @@ class NodeSettings(Section):
     )
     class_weight: str = setting(
         "none",
-        "How much a class counts in the loss: none (all nodes alike), balanced (rare classes as much as frequent ones), "
-        "or class=weight,class=weight (others 1).",
+        "How much a class counts in the loss: none (all nodes alike), balanced (rare classes as much as frequent "
+        "ones), or class=weight,class=weight (others 1).",
     )
     consistency: float = setting(
         0.0,
@@ -84,6 +85,7 @@ class NodeClassification(Task):
 
     @classmethod
     def pose(cls, dataset: Dataset, options: NodeSettings, data: DataSettings) -> Problem:
+        _refuse_measurements(dataset)
         split = (
             node_split(dataset, data.protocol, index=data.split, seed=data.split)
             if options.labels_per_class is None
@@ -93,7 +95,7 @@ class NodeClassification(Task):
 
     @classmethod
     def pose_on(cls, dataset: Dataset, options: NodeSettings, split: NodeSplit, *, allow_overlap: bool) -> Problem:
-        """The problem on a split at hand. ``allow_overlap`` admits the literature's faulty splits, which share nodes."""
+        """The problem on a split at hand. ``allow_overlap`` admits the literature's faulty splits that share nodes."""
         labels = dataset.labels
         if labels is None:
             raise TaskError(f"{dataset.name} has no labels; use task 'links', or give a column of labels")
@@ -106,11 +108,13 @@ class NodeClassification(Task):
         return Problem(task, dataset.graph, parts, split.name, split.hash)
 
     def fitted(self) -> dict[str, Any]:
-        return {"classes": self.classes}
+        weights = None if self.class_weights is None else self.class_weights.tolist()
+        return {"classes": self.classes, "class_weights": weights}
 
     @classmethod
     def from_fitted(cls, options: NodeSettings, fitted: Mapping[str, Any]) -> NodeClassification:
-        return cls(options, list(fitted["classes"]))
+        weights = fitted["class_weights"]
+        return cls(options, list(fitted["classes"]), None if weights is None else torch.tensor(weights).double())
 
     def loss(self, learner: Learner, problem: Problem) -> Tensor:
         if self.options.consistency == 0:
@@ -119,7 +123,8 @@ class NodeClassification(Task):
         passes = torch.stack([learner.outputs(problem.inputs, problem.graph) for _ in range(2)])
         chosen = passes.index_select(1, part.items)
         supervised = torch.stack([self.discrepancy(logits, part.truth, part.weights) for logits in chosen]).mean()
-        return supervised + self.options.consistency * disagreement(passes, self.options.consistency_temperature)
+        loss = supervised + self.options.consistency * disagreement(passes, self.options.consistency_temperature)
+        return loss + learner.penalty(problem.inputs, problem.graph, passes[0])
 
     def discrepancy(self, predictions: Tensor, truth: Tensor, weights: Tensor | None = None) -> Tensor:
         scale = None if self.class_weights is None else self.class_weights.to(predictions.device, predictions.dtype)
@@ -142,6 +147,27 @@ class NodeClassification(Task):
         for part in problem.parts.values():
             truth[part.items.cpu().numpy()] = np.array(self.classes, dtype=object)[part.truth.cpu().numpy()]
         return {"truth": truth, "part": part_column(problem, num_nodes)}
+
+
+def _refuse_measurements(dataset: Dataset) -> None:
+    """Classes that are numbers with fractions are a mistake; many whole ones may be."""
+    values = dataset.values
+    if values is None or not looks_continuous(values):
+        return
+    known = values[torch.isfinite(values)]
+    count, example = known.unique().numel(), float(known[0])
+    advice = "learn them as values with task 'regression' (--task regression)"
+    if bool((known != known.floor()).any()):
+        raise TaskError(
+            f"the labels of {dataset.name} look like measurements, not classes: {count} different numbers such as "
+            f"{example:g}; {advice}, or write the classes as words"
+        )
+    warnings.warn(
+        f"the labels of {dataset.name} are {count} different whole numbers, which look like measurements; if they are, "
+        f"{advice}",
+        DataWarning,
+        stacklevel=3,
+    )
 
 
 def _class_weights(options: NodeSettings, train: Part, classes: list[str]) -> Tensor | None:

@@ -8,11 +8,14 @@ from __future__ import annotations
 import json
 import os
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+
+T = TypeVar("T")
 
 _META = "hgde"
 
@@ -51,12 +54,12 @@ def write_atomically(path: Path, payload: bytes) -> None:
             raise
         kept = "the previous one is intact" if path.exists() else "there is no earlier one"
         raise CheckpointError(
-            f"could not write {path}: {error.strerror}; {kept}. Make room, then run the same command with --resume"
+            f"could not write {path}: {error.strerror}; {kept}. Make room, then go on (hgde train --resume)"
         ) from error
 
 
-def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors and JSON of a checkpoint."""
+def load(path: Path, *, allow_gaps: bool = False) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors and JSON of a checkpoint. Numbers that are not finite are refused unless gaps (NaN) are allowed."""
     from safetensors import SafetensorError, safe_open
 
     if not path.exists():
@@ -64,11 +67,45 @@ def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         with safe_open(path, framework="pt") as file:
             meta = json.loads((file.metadata() or {})[_META])
-            return {name: file.get_tensor(name) for name in file.keys()}, meta  # noqa: SIM118  # not a dict
-    except (SafetensorError, KeyError, json.JSONDecodeError, OSError) as error:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dict
+    except (SafetensorError, KeyError, ValueError, RecursionError, OSError) as error:
         raise CheckpointError(
             f"{path} is not a checkpoint of this package ({type(error).__name__}: {error})"
         ) from error
+    if not isinstance(meta, dict):
+        raise CheckpointError(f"{path} is damaged: its description is {type(meta).__name__}, not an object")
+    for name, value in tensors.items():
+        if not allow_gaps and value.is_floating_point() and not bool(torch.isfinite(value).all()):
+            raise CheckpointError(f"{path} is damaged: tensor {name!r} holds values that are infinite or not a number")
+    return tensors, meta
+
+
+def read_field(path: Path, values: Mapping[str, Any], name: str, kind: type[T]) -> T:
+    """A field of a checkpoint's description, refused by name where it is missing or of another type."""
+    value = values.get(name)
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        found = type(value).__name__ if name in values else "nothing"
+        raise CheckpointError(f"{path} is damaged: field {name!r} should be {kind.__name__}, it is {found}")
+    return value
+
+
+def part_of(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The tensors whose names begin with ``prefix``, without it."""
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def load_weights(module: torch.nn.Module, weights: Mapping[str, Tensor], source: str) -> None:
+    """``load_state_dict`` with words: what is missing, left over or of another shape is refused by name."""
+    wanted = module.state_dict()
+    missing, unknown = sorted(set(wanted) - set(weights)), sorted(set(weights) - set(wanted))
+    if missing or unknown:
+        what = f"has no weights {missing[0]!r}" if missing else f"has weights {unknown[0]!r}, which the model lacks"
+        raise CheckpointError(f"{source} does not fit the model: it {what}")
+    for name, value in wanted.items():
+        if value.shape != weights[name].shape:
+            shapes = f"{list(weights[name].shape)}, the model's are {list(value.shape)}"
+            raise CheckpointError(f"{source} does not fit the model: weights {name!r} are of shape {shapes}")
+    module.load_state_dict(dict(weights))
 
 
 def flatten_optimiser(prefix: str, optimiser: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from hgde.geometry import Curvature
+from hgde.sections import SettingsError
 from hgde.tasks import Learner
 from hgde.training import checkpoint
-from hgde.training.settings import TrainingSettings
+from hgde.training.settings import TrainingSettings, changed
 
 
 class Optimisers:
@@ -35,6 +36,7 @@ class Optimisers:
             {"params": vectors},
             {"params": curvatures, "lr": settings.lr_curvature or settings.lr},
         ]
+        _refuse_idle(settings, features=features, matrices=matrices, curvatures=curvatures)
         groups = _merged([group for group in groups if group["params"]], settings.lr)
         fused = all(p.device.type in ("cpu", "cuda") for p in learner.parameters())
         self.parts: dict[str, torch.optim.Optimizer] = {}
@@ -73,6 +75,19 @@ class Optimisers:
     def restore(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
         for name, part in self.parts.items():
             checkpoint.restore_optimiser(name, part, tensors, numbers)
+
+
+def _refuse_idle(settings: TrainingSettings, **parameters: list[Any]) -> None:
+    """Refuse a changed setting where the model has none of the parameters it is for."""
+    idle = {
+        "weight_decay": ("features", "no matrix of the model meets the features"),
+        "weight_decay_rest": ("matrices", "the model has no matrix besides the one that meets the features"),
+        "lr_curvature": ("curvatures", "no curvature is learned"),
+    }
+    for name in changed(settings):
+        owner, reason = idle.get(name, ("", ""))
+        if owner and not parameters[owner]:
+            raise SettingsError(f"training.{name} has no effect: {reason}; leave it out")
 
 
 def _merged(groups: list[dict[str, Any]], lr: float) -> list[dict[str, Any]]:

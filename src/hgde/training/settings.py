@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from hgde.sections import Section, setting
 
@@ -40,3 +40,9 @@ class TrainingSettings(Section):
         at_least=0,
         below=1,
     )
+
+
+def changed(settings: TrainingSettings) -> list[str]:
+    """Names of the settings that are not at their defaults."""
+    usual = TrainingSettings()
+    return [spec.name for spec in fields(settings) if getattr(settings, spec.name) != getattr(usual, spec.name)]

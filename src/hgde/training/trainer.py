@@ -16,11 +16,12 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from hgde import randomness
 from hgde.geometry import count_projections
+from hgde.sections import SettingsError
 from hgde.solvers import InputError
 from hgde.tasks import Learner, Problem, Scores
 from hgde.training import checkpoint
 from hgde.training.optimisers import Optimisers
-from hgde.training.settings import TrainingSettings
+from hgde.training.settings import TrainingSettings, changed
 
 MOST_SECONDS_LOST = 30.0
 """A run whose epochs are slow is kept more often than its settings ask for."""
@@ -73,6 +74,7 @@ class _Progress:
     smoothed: float = 0.0
     projected: int = 0
     seconds: float = 0.0
+    epoch_ms: float = 0.0
     history: list[dict[str, float]] = field(default_factory=list)
 
 
@@ -103,6 +105,11 @@ class Trainer:
         self.learner, self.problem, self.settings, self.seed = learner, problem, settings, seed
         self.task, self.generator, self.checkpoint_every = problem.task, generator, checkpoint_every
         self.optimisers = Optimisers(learner, settings)
+        if not self.optimisers.parts and settings != TrainingSettings():
+            raise SettingsError(
+                "nothing of this model is trained, so that settings of the training have no effect; leave out "
+                + ", ".join(f"training.{name}" for name in changed(settings))
+            )
         self.path = path
         self.is_started = False
         self.averaged: AveragedModel | None = None
@@ -142,8 +149,9 @@ class Trainer:
         started = time.perf_counter() - progress.seconds
         saved, last_saved = time.perf_counter(), progress.epoch
         while not self.is_done and progress.epoch < until:
-            began = time.perf_counter()
-            count = min(settings.validate_every, settings.epochs - progress.epoch)
+            began, left = time.perf_counter(), settings.epochs - progress.epoch
+            # Validation falls on multiples, whatever epoch a run was stopped at before.
+            count = min(settings.validate_every - progress.epoch % settings.validate_every, left)
             trained = [self._train_epoch() for _ in range(count)]
             self._times.append((time.perf_counter() - began) / count)
             record = self._validate(trained[-1][0], sum(projected for _, projected in trained))
@@ -160,6 +168,10 @@ class Trainer:
     def finish(self) -> Outcome:
         """Take the best epoch's weights, calibrate them on the validation part, and score them on the test part."""
         progress = self.progress
+        if self._times:
+            progress.epoch_ms = 1000 * float(torch.tensor(self._times).median())
+        if self.path is not None:
+            self._save()  # before the best weights are put in: a run with more epochs goes on from the last ones
         self.learner.load_state_dict(self.best)
         self.learner.eval()
         with torch.no_grad():
@@ -167,8 +179,6 @@ class Trainer:
                 self._calibrate()
             validation = self._scores("val")
             test = self._scores("test")
-        if self.path is not None:
-            self._save()
         return Outcome(
             seed=self.seed,
             best_epoch=progress.best_epoch,
@@ -178,7 +188,7 @@ class Trainer:
             curvatures=self.learner.model.curvatures(),
             projected=progress.projected,
             seconds=progress.seconds,
-            epoch_ms=1000 * float(torch.tensor(self._times).median()) if self._times else 0.0,
+            epoch_ms=progress.epoch_ms,
             peak_mib=peak_memory_mib(),
             history=progress.history,
         )
@@ -188,7 +198,6 @@ class Trainer:
         part = self.problem.parts["val"]
         predictions = self.learner.predict(self._outputs(self.learner), part.items)
         self.learner.temperature.fill_(self.task.temperature(predictions, part.truth))
-        self.best["temperature"] = self.learner.temperature.clone()
 
     def _scores(self, name: str) -> Scores:
         part = self.problem.parts[name]
@@ -284,20 +293,33 @@ class Trainer:
 
     def _restore(self) -> None:
         assert self.path is not None
-        tensors, meta = checkpoint.load(self.path)
-        if meta["seed"] != self.seed:
-            raise checkpoint.CheckpointError(f"{self.path} is of seed {meta['seed']}, not {self.seed}")
-
-        def part(prefix: str) -> dict[str, Tensor]:
-            return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-
-        self.learner.load_state_dict(part("model/"))
-        self.best = part("best/")
+        path = self.path
+        tensors, meta = checkpoint.load(path)
+        seed = checkpoint.read_field(path, meta, "seed", int)
+        if seed != self.seed:
+            raise checkpoint.CheckpointError(f"{path} is of seed {seed}, not {self.seed}")
+        best = checkpoint.part_of(tensors, "best/")
+        checkpoint.load_weights(self.learner, best, f"{path} (best)")  # a check: the last weights follow
+        checkpoint.load_weights(self.learner, checkpoint.part_of(tensors, "model/"), f"{path} (model)")
         if self.averaged is not None:
-            self.averaged.load_state_dict(part("average/"))
-        self.optimisers.restore(part("optimiser/"), meta["numbers"])
-        self.progress = _Progress(**meta["progress"])
-        self.generator.set_state(tensors["generator"])
+            checkpoint.load_weights(self.averaged, checkpoint.part_of(tensors, "average/"), f"{path} (average)")
+        numbers = checkpoint.read_field(path, meta, "numbers", dict)
+        stored = checkpoint.read_field(path, meta, "progress", dict)
+        try:
+            self.optimisers.restore(checkpoint.part_of(tensors, "optimiser/"), numbers)
+            self.generator.set_state(tensors["generator"])
+            progress = _Progress(**stored)
+        except (KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
+            raise checkpoint.CheckpointError(f"{path} is damaged: {type(error).__name__}: {error}") from None
+        for name, value in vars(_Progress()).items():
+            wanted = int | float if isinstance(value, float) else type(value)
+            if not isinstance(getattr(progress, name), wanted):
+                raise checkpoint.CheckpointError(
+                    f"{path} is damaged: field 'progress.{name}' should be {type(value).__name__}, it is "
+                    f"{type(getattr(progress, name)).__name__}"
+                )
+        self.best = {name: value.to(self.generator.device) for name, value in best.items()}
+        self.progress = progress
 
 
 def peak_memory_mib() -> float:

@@ -24,7 +24,6 @@ from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from types import ModuleType
 from typing import Any, BinaryIO
 
 FOLDER = Path(__file__).parent
@@ -40,6 +39,8 @@ serve()
 #: What machine code may leave to the C library: ``fma`` on processors without it, and copies.
 _KNOWN = ("llvm.", "fma", "mem")
 _OPTIONS = {"nogil": True, "error_model": "numpy", "boundscheck": False}
+#: Building blocks are never called from Python.
+_INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def kernel(function: Callable[..., None]) -> Callable[..., None]:
@@ -51,14 +52,14 @@ def inlined(function: Callable[..., Any]) -> Any:
     """A building block of kernels, always merged into its caller so that the caller's loops vectorise."""
     from numba import njit
 
-    return njit(forceinline=True, **_OPTIONS)(function)
+    return njit(forceinline=True, **_OPTIONS, **_INNER)(function)
 
 
 def block(function: Callable[..., Any]) -> Any:
     """A larger building block, compiled once for each kernel that uses it."""
     from numba import njit
 
-    return njit(**_OPTIONS)(function)
+    return njit(**_OPTIONS, **_INNER)(function)
 
 
 @cache
@@ -153,4 +154,4 @@ def packages() -> list[str]:
     return [str(FOLDER.parent.parent), str(FOLDER.parent)]
 
 
-__all__ = ["WORKER", "ModuleType", "block", "build", "fingerprint", "inlined", "kernel", "packages", "serve", "symbol"]
+__all__ = ["WORKER", "block", "build", "fingerprint", "inlined", "kernel", "packages", "serve", "symbol"]

@@ -53,8 +53,8 @@ def hgcn_columns(dataset: Dataset, task: str, protocol: str, graph: Graph) -> Da
     """HGCN's inputs: the stored columns, then the degree one-hot (0 to 4, and 5 or more) and a constant.
 
     Unless links are predicted, the column that the label was cut from is left out. Columns keep their numbers: 0 to 4
-    are stored, the degrees are 5 to 10, the constant is 11. Unless the settings say otherwise the stored columns are divided by their
-    sum, a signed one as published (which can be close to zero), that of absolute values when clean.
+    are stored, the degrees are 5 to 10, the constant is 11. Unless the settings say otherwise the stored columns are
+    divided by their sum, a signed one as published (which can be close to zero), that of absolute values when clean.
     """
     stored = dataset.features
     if not isinstance(stored, Tensor):

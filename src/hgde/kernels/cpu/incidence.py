@@ -9,9 +9,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from hgde.kernels.cpu.compile import inlined, kernel
+from hgde.kernels.cpu.compile import Double, Doubles, Int, Ints, Reals, inlined, kernel
 from hgde.kernels.cpu.edges import (
-    AHEAD, AI, ALONG, AO, BI, BJ, BUFFERS, DELTA, EC, GEI, GEO, GXI, GXO, OUT, PULL, TO_G, TO_NEIGHBOUR, TO_Z,
+    AHEAD,
+    AI,
+    ALONG,
+    AO,
+    BI,
+    BJ,
+    BUFFERS,
+    DELTA,
+    EC,
+    GEI,
+    GEO,
+    GXI,
+    GXO,
+    OUT,
+    PULL,
+    TO_G,
+    TO_NEIGHBOUR,
+    TO_Z,
     VALUE,
 )  # fmt: skip
 from hgde.kernels.cpu.lanes import LANES, fma, load, prefetch, spread, store, total, wide, widened, zeros
@@ -144,7 +161,7 @@ def backward_channels(
     out_edge: Ints, d: Int, z: Reals, g: Reals, known: Doubles, table: Reals, index: Ints, weighted: Int,
     edge: Reals, c: Double, gz: Reals, gtable: Reals, stride: Int, wanted: Int, gedge: Reals, partial: Doubles,
 ) -> None:  # fmt: skip
-    """:func:`backward_edges` for weights per channel; block ``p`` adds to copy ``p // group`` of the table's gradient."""
+    """The same for weights per channel; block ``p`` adds to copy ``p // group`` of the table's gradient."""
     sums = BUFFERS
     for k in range(0, d, LANES):
         store(s, sums + k, spread(0.0))

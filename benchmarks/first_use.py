@@ -80,7 +80,10 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             first, second = (measure(name, given.dtype, folder) for _ in range(2))
         parts = " / ".join(f"{first[part]:.1f}" for part in ("import", "forward", "backward"))
-        print(f"| {name} | {first['total']:.1f} | {parts} | {second['total']:.1f} | {first['processor']:.1f} |", flush=True)
+        print(
+            f"| {name} | {first['total']:.1f} | {parts} | {second['total']:.1f} | {first['processor']:.1f} |",
+            flush=True,
+        )
         slow = slow or first["total"] > LIMIT
     return int(slow)
 

@@ -24,8 +24,13 @@ from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
+Int: TypeAlias = int
+Double: TypeAlias = float
+Ints: TypeAlias = Any
+Doubles: TypeAlias = Any
+Reals: TypeAlias = Any
 FOLDER = Path(__file__).parent
 #: What a worker process runs: the packages above this folder without their ``__init__``, which would load torch.
 WORKER = """
@@ -88,8 +93,8 @@ def fingerprint() -> str:
 def build(name: str, real: str) -> tuple[str, bytes]:
     """The object of a kernel such as ``"edges.forward"`` for ``real`` ``"float32"`` or ``"float64"``.
 
-    Returns its arguments' kinds, one letter each (``i`` whole number, ``d`` double, ``p`` pointer), and the object, which
-    exports one symbol, :func:`symbol` of the name.
+    Returns its arguments' kinds, one letter each (``i`` whole number, ``d`` double, ``p`` pointer), and the object,
+    which exports one symbol, :func:`symbol` of the name.
     """
     import llvmlite.binding as llvm
     import numba
@@ -152,6 +157,3 @@ def serve() -> None:
 def packages() -> list[str]:
     """The two folders a worker needs to find this module by its name."""
     return [str(FOLDER.parent.parent), str(FOLDER.parent)]
-
-
-__all__ = ["WORKER", "block", "build", "fingerprint", "inlined", "kernel", "packages", "serve", "symbol"]

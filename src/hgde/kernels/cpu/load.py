@@ -31,7 +31,7 @@ Function = Callable[..., None]
 #: Seconds after which a worker without work is sent home.
 _PATIENCE = 3.0
 _MOST_WORKERS = 4
-_KINDS = {"i": ctypes.c_int64, "d": ctypes.c_double, "p": ctypes.c_void_p}
+_KINDS: dict[str, Any] = {"i": ctypes.c_int64, "d": ctypes.c_double, "p": ctypes.c_void_p}
 
 _lock = threading.RLock()
 _ready: dict[Key, Function] = {}
@@ -52,7 +52,7 @@ def cache_folder() -> Path:
 
 
 def function(name: str, real: str) -> Function:
-    """The kernel ``name`` for ``real`` ``"float32"`` or ``"float64"``, compiled if need be; arguments are plain numbers."""
+    """The kernel ``name`` for ``real`` ``"float32"`` or ``"float64"``, compiled if need be; takes plain numbers."""
     found = _ready.get((name, real))
     return found if found is not None else _obtain((name, real))
 

@@ -27,7 +27,12 @@ from hgde.kernels.weights import AttentionWeights, ChannelWeights, EdgeWeights, 
 Eta = Tensor | Sequence[float]
 _WARM = {
     "edge": ("edges.forward_edges", "edges.backward_rows_edges", "edges.conformal", "incidence.backward_edges"),
-    "channel": ("edges.forward_channels", "edges.backward_rows_channels", "edges.conformal", "incidence.backward_channels"),
+    "channel": (
+        "edges.forward_channels",
+        "edges.backward_rows_channels",
+        "edges.conformal",
+        "incidence.backward_channels",
+    ),
     "attention": ("attention.softmax", "attention.softmax_target", "attention.softmax_source"),
     "global": ("pairs.pair_rows", "pairs.affinity", "rows.advance", "rows.advance_backward"),
     "origin": ("origin.forward", "origin.backward"),
@@ -207,9 +212,7 @@ def diffuse_steps(
             return z
         mode = diffusion.MOVED if eta is None else diffusion.RESIDUAL
         first = None if eta is None else z0
-        return _fused_steps(
-            z, graph, weights, c, steps, first, eta, mode, diffusion.ACTIVATION_CODES[activation]
-        )
+        return _fused_steps(z, graph, weights, c, steps, first, eta, mode, diffusion.ACTIVATION_CODES[activation])
     if isinstance(weights, AttentionWeights):
         weights = EdgeWeights(reference.attention_values(graph, weights))
     for _ in range(steps):
@@ -345,9 +348,7 @@ def sparse_matmul(
         if drops:
             prepare(("sparse.drop", "sparse.product"), values.dtype)
             values = sparse.drop(values, sparse.draw_keys(generator), dropout)
-        out: Tensor = sparse.sparse_product(
-            weight, values, features.indptr, features.indices, features.shape[1], False
-        )
+        out: Tensor = sparse.sparse_product(weight, values, features.indptr, features.indices, features.shape[1], False)
         return out
     if drops:
         values = _drop_values(values, dropout, generator)

@@ -33,7 +33,7 @@ def hyla(z: Tensor, directions: Tensor, frequencies: Tensor, phases: Tensor) -> 
 def _preset(width: int, hops: int, scale: float, lr: float, level: str = "features") -> Any:
     return {
         "model": {"hyla_width": width, "hops": hops, "frequency": scale, "level": level},
-        "training": {"lr": lr, "epochs": 100},
+        "training": {"lr": lr, "weight_decay": 0.0, "epochs": 100},
         "preprocessing": {"normalise": "rows"},
     }
 

@@ -64,7 +64,9 @@ def run_demo(
                 settings = settings_of(system, {"data": dict(data), **given}, "", "nodes")
                 for place in places:
                     work = ("free", {"baseline": system.name}) if system.model is None else ("train", {})
-                    jobs.append(Job(f"{title}/{system.name}", key_of(place), work[0], at_place(settings, place), work[1]))
+                    jobs.append(
+                        Job(f"{title}/{system.name}", key_of(place), work[0], at_place(settings, place), work[1])
+                    )
             say(f"{title}: {len(jobs) - 1} runs of {len(systems)} systems")
             facts, *outcomes = run_jobs(jobs, store, crew)
             rows = make_rows(systems, outcomes, seeds, {})

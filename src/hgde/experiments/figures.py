@@ -142,9 +142,13 @@ def _diffusivity(store: Store) -> Figure | None:
     figure, (axes,) = _figure(max(6.0, 1.1 * len(scores)), 3.8, 1)
     width = 0.8 / len(DIFFUSIVITIES)
     for number, name in enumerate(DIFFUSIVITIES):
-        at = [k + (number - (len(DIFFUSIVITIES) - 1) / 2) * width for k, row in enumerate(scores.values()) if name in row]
+        at = [
+            k + (number - (len(DIFFUSIVITIES) - 1) / 2) * width for k, row in enumerate(scores.values()) if name in row
+        ]
         means = [float(np.mean(row[name])) for row in scores.values() if name in row]
-        spreads = [float(np.std(row[name], ddof=1)) if len(row[name]) > 1 else 0.0 for row in scores.values() if name in row]
+        spreads = [
+            float(np.std(row[name], ddof=1)) if len(row[name]) > 1 else 0.0 for row in scores.values() if name in row
+        ]
         axes.bar(at, means, width, yerr=spreads, color=COLOURS[number], label=name, error_kw={"linewidth": 0.8})
     lowest = min(float(np.mean(values)) for row in scores.values() for values in row.values())
     axes.set_ylim(max(0.0, lowest - 10), 100)

@@ -12,8 +12,8 @@ from hgde.data.spec import register
 def make(seed: int = 0, gamma: float = 0.5, num_features: int = 1000, branching: int = 10, levels: int = 4) -> Dataset:
     """``x_child = gamma x_parent + noise`` in ``num_features`` dimensions, standard normal noise, ``x_root`` noise.
 
-    With ``gamma = 0`` features say nothing of the tree, with ``gamma = 1`` nearly everything. A node's class is the child
-    of the root it hangs below; the root itself is of the first class.
+    With ``gamma = 0`` features say nothing of the tree, with ``gamma = 1`` nearly everything. A node's class is the
+    child of the root it hangs below; the root itself is of the first class.
     """
     num_nodes = (branching**levels - 1) // (branching - 1) if branching > 1 else levels
     enough(num_nodes, branching + 1)

@@ -105,3 +105,9 @@ def test_a_run_done_again_is_equal_within_or_different():
 def test_a_single_stored_run_is_equal_or_different():
     assert compare_again(80.0, {(0, 0): 80.0}, (0, 0))[0] == EQUAL
     assert compare_again(80.1, {(0, 0): 80.0}, (0, 0))[0] == DIFFERENT
+
+
+def test_two_stored_runs_do_not_let_everything_pass():
+    stored = places([80.0, 81.0])
+    assert compare_again(81.9, stored, (0, 0)) == (WITHIN, (79.0, 82.0))
+    assert compare_again(82.1, stored, (0, 0))[0] == DIFFERENT

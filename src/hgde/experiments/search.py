@@ -259,8 +259,8 @@ def _trial(number: int, changes: dict[str, Any], done: Done) -> Trial:
     if result is None:
         return Trial(number, changes, dict(done.job.settings), None, done.seconds, failure=done.failure)
     return Trial(
-        number, changes, dict(done.job.settings), float(result["score"]), done.seconds, result["stopped"], None, result["epoch_ms"],
-        max(result["epochs"], default=0), result["reached"],
+        number, changes, dict(done.job.settings), float(result["score"]), done.seconds, result["stopped"], None,
+        result["epoch_ms"], max(result["epochs"], default=0), result["reached"],
     )  # fmt: skip
 
 

@@ -56,14 +56,13 @@ _GRAPH_ALONE = (
     "preferential-attachment",
 )  # fmt: skip
 
+_MODELS = ("hgde", "hgde-flat", "gcn", "appnp", "gat", "mlp")
 USUAL = {
-    "nodes": ("hgde", "hgde-flat", "gcn", "appnp", "gat", "mlp", "label-propagation", "logistic-regression", "majority"),
-    "links": (
-        "hgde", "hgde-flat", "gcn", "appnp", "gat", "mlp", "common-neighbours", "adamic-adar", "katz", "feature-forest",
-    ),
-    "regression": ("hgde", "hgde-flat", "gcn", "appnp", "gat", "mlp", "label-propagation", "logistic-regression", "majority"),
-    "multilabel": ("hgde", "hgde-flat", "gcn", "appnp", "gat", "mlp", "logistic-regression", "majority"),
-}  # fmt: skip
+    "nodes": (*_MODELS, "label-propagation", "logistic-regression", "majority"),
+    "links": (*_MODELS, "common-neighbours", "adamic-adar", "katz", "feature-forest"),
+    "regression": (*_MODELS, "label-propagation", "logistic-regression", "majority"),
+    "multilabel": (*_MODELS, "logistic-regression", "majority"),
+}
 """What ``hgde compare`` compares when nobody says what."""
 
 

@@ -49,8 +49,8 @@ def _budget(table: Table, cells: Pairs) -> str:
         f"{table.folds} run{'s' if table.folds > 1 else ''}, chosen by the cross-fitted score of the validation part"
     )
     return (
-        f"Budget: {search}; then the runs that are shown. Here: {done} of {wanted} runs of the cells begun, {hours:.1f} "
-        f"hours of one thread. Written by `hgde reproduce {table.name}`; records in `{table.name}/`."
+        f"Budget: {search}; then the runs that are shown. Here: {done} of {wanted} runs of the cells begun, "
+        f"{hours:.1f} hours of one thread. Written by `hgde reproduce {table.name}`; records in `{table.name}/`."
     )
 
 

@@ -99,10 +99,11 @@ def _is_given(dimension: Dimension, given: Mapping[str, Any]) -> bool:
 
 def _write(out: Path, found: Found, resolved: Mapping[str, Any], metric: str) -> list[Path]:
     best = found.best
-    assert best is not None and best.score is not None
+    assert best is not None
+    assert best.score is not None
     chosen = {name: value for name, value in found.settings.items() if name != "run"}
     comment = (
-        f"Best of {len(found.trials)} trials (number {best.number}): cross-fitted validation {metric} {best.score:.4f}.\n"
+        f"Best of {len(found.trials)} trials (number {best.number}): cross-fitted {metric} {best.score:.4f}.\n"
         "Use it: hgde train --settings settings.toml"
     )
     settings, report = out / "settings.toml", out / "what-mattered.md"

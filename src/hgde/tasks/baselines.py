@@ -90,7 +90,7 @@ def majority(problem: Problem) -> Predictions:
 
 @baseline("label-propagation", CLASSES, VALUES)
 def label_propagation(problem: Problem) -> Predictions:
-    """Labels of the training nodes spread along edges: ``F <- a S F + (1 - a) Y``, ``S = D^-1/2 A D^-1/2``, fifty times.
+    """Labels of training nodes spread along edges: ``F <- a S F + (1 - a) Y``, ``S = D^-1/2 A D^-1/2``, fifty times.
 
     ``a`` is the best of 0.5, 0.9 and 0.99 on the validation part. Cost ``50 E C`` for each. Zhou et al., Learning with
     local and global consistency, 2003.

@@ -163,7 +163,7 @@ def _matches(cell: Cell, word: str) -> bool:
 
 def _at_depth(model: str, settings: Mapping[str, Any], depth: int) -> dict[str, Any]:
     """The settings at width 16 and some depth, by whichever name the model has for it."""
-    declared = {spec for spec in MODELS.get(model).Settings.__dataclass_fields__}
+    declared = set(MODELS.get(model).Settings.__dataclass_fields__)
     deeper: dict[str, Any] = {"name": model, "width": 16}
     name = next((name for name in ("time", "layers", "hops", "depth") if name in declared), None)
     if name is not None:

@@ -20,6 +20,7 @@ from hgde.pipeline import Reporter, Settings, fit, make_settings
 from hgde.pipeline.prepare import DeviceError
 from hgde.registry import RegistryError
 from hgde.sections import SettingsError, leaves, nested, overlay
+from hgde.solvers import SolverError
 from hgde.tasks import MetricError
 
 QUICK = {
@@ -52,12 +53,12 @@ def tables(tmp_path_factory):
         gap = "" if k % 7 == 0 else f"{number[k, 1]:.4f}"
         part, other = ("train", "val", "test", "train")[k % 4], ("val", "train", "train", "test")[k % 4]
         cells = [
-            f"n{k}", f"m{k}", "ab"[label], "cd"[(k // 3) % 2], label, (k // 3) % 2, f"{2 * x:.4f}", f"{x:.4f}", gap,
-            "red green blue".split()[k % 3], k % 4, part, other,
+            f"n{k}", f"m{k}", "ab"[label], "cd"[(k // 3) % 2], label, int(k % 5 == 0), f"{2 * x:.4f}", f"{x:.4f}", gap,
+            ("red", "green", "blue")[k % 3], k % 4, part, other,
         ]  # fmt: skip
         lines.append(",".join(map(str, cells)))
     (folder / "nodes.csv").write_text("\n".join(lines) + "\n")
-    pairs = [(k, (k + step) % 40) for k in range(40) for step in (1, 2, 7) if k < 34]
+    pairs = [(k, (k + step) % 40) for k in range(40) for step in (1, 2, 7) if k < 30]
     header = "source,target,weight,heft,from,to\n"
     rows = [f"n{u},n{v},{1 + u % 3},{1 + v % 5},n{(u + 1) % 40},n{(v + 5) % 40}\n" for u, v in pairs]
     (folder / "edges.csv").write_text(header + "".join(rows))
@@ -67,18 +68,19 @@ def tables(tmp_path_factory):
     TABLES.update(
         edges=str(folder / "edges.csv"), nodes=str(folder / "nodes.csv"), folder=folder, more=str(folder / "more.csv")
     )
-    (folder / "few.csv").write_text("\n".join(lines[:1] + [line.replace("n5,", "n5,", 1) for line in lines[1:]]) + "\n")
-    text = (folder / "nodes.csv").read_text().replace(",red,", ",violet,")
+    text = (folder / "nodes.csv").read_text().replace(",red,", ",green,")
     (folder / "few.csv").write_text(text)
 
 
 TABLES: dict = {}
+SPARE = ("name", "alt", "a", "b", "score", "other_split")
+"""Columns that are there for some of the settings only."""
 
 
 def own(**more):
     """Settings that read the tables."""
-    drop = ["name", "alt", "a", "b", "score", "other_split"]
-    dropped = [column for column in drop if column not in more.pop("keep", ())]
+    kept = more.pop("keep", ())
+    dropped = [column for column in SPARE if column not in kept]
     data = {"edges": TABLES["edges"], "nodes": TABLES["nodes"], **more}
     return {"data": data, "preprocessing": {"drop_columns": dropped}}
 
@@ -93,23 +95,26 @@ FROM_TABLES = {
 WITH = {
     "task.consistency_temperature": {"task.consistency": 1.0},
     "task.negatives_per_edge": {"task.negatives": "hard", "task.negatives_per_edge": 5},
-    "task.negatives": {},
-    "training.keep": {"training.epochs": 12, "training.lr": 0.3, "model.dropout": 0.8},
+    "training.keep": {"training.epochs": 20, "training.warm_up": 0, "model.dropout": 0.0},
     "training.patience": {"training.epochs": 8, "training.lr": 3.0},
-    "training.clip": {},
     "model.solver.max_order": {"model.time": 8.0},
     "model.solver.s_max": {"model.time": 8.0, "model.solver.s_max": 2},
     "model.solver.s_min": {"model.time": 8.0, "model.solver.s_max": 3, "model.solver.s_min": 1},
-    "task.robust": {},
+    "model.space.scale": {"task.name": "links"},
+    "model.solver.max_iterations": {"model.time": 8.0, "model.solver.tolerance": 1e-3},
+    "model.solver.tolerance": {"model.time": 8.0},
+    "training.calibrate": {"training.epochs": 12, "data.options": ["num_nodes=400"]},
+    "training.smoothing": {"training.epochs": 20, "training.warm_up": 0, "model.dropout": 0.0},
 }
 OTHER = {
+    "training.smoothing": 0.0,
+    "model.solver.max_iterations": 1,
     "data.name": "digits",
     "data.options": ["num_nodes=41"],
     "preprocessing.normalise": "none",
     "preprocessing.steps": ["log"],
     "preprocessing.categorical": ["level"],
     "task.decoder": "dot",
-    "task.metric": "log_loss",
     "task.class_weight": "balanced",
     "task.hidden_edges": 0.3,
     "model.space.factors": ["ball", "lorentz"],
@@ -120,6 +125,10 @@ OTHER = {
     "model.solver.tolerance": 0.5,
     "run.dtype": "float64",
 }
+
+
+ALSO = {"task.negatives": {"task.negatives_per_edge": 4}}
+"""What must change along with a setting."""
 
 
 def label(leaf):
@@ -136,8 +145,8 @@ def context(leaf):
     chosen = {f"{path}.name": entry for path, entry in leaf.owners}
     task = dict(leaf.owners).get("task")
     if task in ("regression", "multilabel"):
-        labels, kept = ("score", "score") if task == "regression" else ("a,b", "ab")
-        table = own(label_column=labels, keep=kept)
+        kept = ("score",) if task == "regression" else ("a", "b")
+        table = own(label_column=",".join(kept), keep=kept)
         table["preprocessing"]["drop_columns"].append("label")
         given = overlay(given, table) | {"data": table["data"]}
     if ("model", "hgde") not in leaf.owners and dict(leaf.owners).get("model"):
@@ -155,6 +164,8 @@ def current(given, leaf):
 
 def another(leaf, value):
     """A value that differs from the present one, by the setting's type."""
+    if leaf.path == "task.metric":
+        return "rmse" if ("task", "regression") in leaf.owners else "log_loss"
     if leaf.path in OTHER:
         return OTHER[leaf.path]
     if leaf.registry is not None:
@@ -174,10 +185,14 @@ def another(leaf, value):
 @cache
 def numbers(stored):
     """All that a run gives, as one comparable value."""
-    result = fit(make_settings(json.loads(stored)))
+    try:
+        result = fit(make_settings(json.loads(stored)))
+    except SolverError as error:  # an iteration that is cut short is an outcome too
+        return repr(error)
     weights = [model.learner.state_dict() for model in result.models]
     outcomes = [(o.test, o.validation, o.history, o.best_epoch, o.epochs) for o in result.summary.outcomes]
-    return repr(outcomes), [{name: value.tolist() for name, value in state.items()} for state in weights]
+    points = [model.embed().tolist() for model in result.models]
+    return repr(outcomes), [{name: value.tolist() for name, value in state.items()} for state in weights], points
 
 
 def run(given):
@@ -276,7 +291,24 @@ def neighbours_joined(folder):
         make_settings({"data": {"neighbours": 3}})
 
 
+def preset_laid_under(folder):
+    """A preset gives what the user did not; where a model has several, the choice names the one it took."""
+    plain = {"data": QUICK["data"], "run": QUICK["run"], "training": {"epochs": 3}}
+    model = {"model": {"name": "gcn"}}
+    names = list(MODELS.get("gcn").presets)
+    made = fit(make_settings({**plain, **model, "preset": names[0]})).summary.settings.to_dict()
+    without = fit(make_settings({**plain, **model, "preset": "none"})).summary.settings.to_dict()
+    preset = MODELS.get("gcn").preset(names[0])
+    assert made != without
+    for part, values in preset.items():
+        for key, value in values.items():
+            assert made[part][key] == (3 if key == "epochs" else value), f"{part}.{key}"
+    with pytest.raises(SettingsError, match="no-such-preset"):
+        fit(make_settings({**plain, **model, "preset": "no-such-preset"}))
+
+
 OBSERVED = {
+    "preset": preset_laid_under,
     "data.root": root_looked_into,
     "data.neighbours": neighbours_joined,
     "model.gradient": evaluations,
@@ -295,7 +327,6 @@ TABLE_VALUES = {
     "data.weight_column": lambda: "heft",
     "preprocessing.drop_columns": lambda: ["name", "alt", "a", "b", "score", "other_split", "x"],
 }
-TABLE_KEEPS = {"data.label_column": "alt", "data.split_column": "other_split", "data.id_column": "name"}
 
 
 @pytest.mark.parametrize("leaf", HGDE, ids=label)
@@ -319,7 +350,10 @@ def test_changing_it_changes_the_run(leaf, tmp_path):
             run(overlay(given, {"data": {"delimiter": ","}}))
         return
     value = TABLE_VALUES[leaf.path]() if leaf.path in TABLE_VALUES else another(leaf, current(given, leaf))
-    changed = overlay(given, nested({leaf.path: value}))
+    changed = overlay(given, nested({leaf.path: value, **ALSO.get(leaf.path, {})}))
+    if leaf.path in ("data.label_column", "data.split_column"):  # the column of before becomes a feature
+        spare = {"data.label_column": "label", "data.split_column": "split"}[leaf.path]
+        changed["preprocessing"] = {"drop_columns": [spare, *(column for column in SPARE if column != value)]}
     assert run(given) != run(changed), f"{leaf.path} = {value!r} is ignored"
 
 

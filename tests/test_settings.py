@@ -16,6 +16,7 @@ import torch
 
 from hgde.data import DataError
 from hgde.models.base import MODELS
+from hgde.models.zoo.label_propagation import LabelModel
 from hgde.pipeline import Reporter, Settings, fit, make_settings
 from hgde.pipeline.prepare import DeviceError
 from hgde.registry import RegistryError
@@ -129,6 +130,45 @@ OTHER = {
 
 ALSO = {"task.negatives": {"task.negatives_per_edge": 4}}
 """What must change along with a setting."""
+
+
+INERT = {
+    "data.nodes": "nodes.csv",
+    "data.root": "somewhere",
+    "data.neighbours": 3,
+    "data.directed": True,
+    "data.id_column": "x",
+    "data.label_column": "x",
+    "data.split_column": "x",
+    "data.source_column": "x",
+    "data.target_column": "x",
+    "data.weight_column": "x",
+    "data.delimiter": ";",
+    "task.consistency_temperature": 0.7,
+    "task.negatives_per_edge": 7,
+    "task.fermi_r": 1.0,
+    "task.fermi_t": 2.0,
+    "model.eta": [1.0, 0.5, 0.5],
+    "model.learn_eta": True,
+    "model.hidden_dropout": 0.5,
+    "training.smoothing": 0.1,
+    "training.lr_curvature": 0.1,
+    "training.weight_decay_rest": 0.1,
+    "training.calibrate": False,
+}
+"""Settings that depend on others, with a value; refused on the simulated data set, or beside what ``AGAINST`` names."""
+
+AGAINST = {
+    "task.fermi_r": {"task.decoder": "dot"},
+    "task.fermi_t": {"task.decoder": "dot"},
+    "model.eta": {"model.residual": False},
+    "model.learn_eta": {"model.residual": False},
+    "model.hidden_dropout": {"task.name": "links"},
+    "training.smoothing": {"training.keep": "loss"},
+    "training.lr_curvature": {"model.space.learn_curvature": False},
+    "training.weight_decay_rest": {"task.name": "links"},
+    "training.calibrate": {"task.name": "regression"},
+}
 
 
 def label(leaf):
@@ -360,18 +400,40 @@ def test_changing_it_changes_the_run(leaf, tmp_path):
 @pytest.mark.parametrize("leaf", ZOO, ids=label)
 def test_settings_of_other_models(leaf):
     name = dict(leaf.owners)["model"]
-    trains = name not in ("label-propagation", "label-spreading", "knn")
-    given = {
-        "data": QUICK["data"],
-        "model": {"name": name, **ZOO_WITH.get(name, {})},
-        "run": QUICK["run"],
-        **({"training": QUICK["training"]} if trains else {}),
-    }
-    given = overlay(given, nested(ZOO_WITH.get(f"{name}.{leaf.path.removeprefix('model.')}", {})))
     key = f"{name}.{leaf.path.removeprefix('model.')}"
+    given = {"preset": "none", "data": QUICK["data"], "model": {"name": name}, "run": QUICK["run"]}
+    if not issubclass(MODELS.get(name), LabelModel):  # which are not trained
+        given["training"] = QUICK["training"]
+    given = overlay(given, nested(ZOO_WITH.get(key, {})))
     value = ZOO_OTHER[key] if key in ZOO_OTHER else another(leaf, current(given, leaf))
     assert run(given) != run(overlay(given, nested({leaf.path: value}))), f"{leaf.path} = {value!r} is ignored"
 
 
-ZOO_WITH: dict = {}
-ZOO_OTHER: dict = {}
+ADAPTIVE, REWIRED = {"model.method": "dopri5"}, {"model.rewire": True, "model.k": 8}
+ZOO_WITH = {
+    **{f"{name}.{key}": ADAPTIVE for name in ("blend", "gde", "grand") for key in ("rtol", "atol")},
+    **{f"{name}.{key}": REWIRED for name in ("blend", "grand") for key in ("teleport", "k")},
+    "glcn.k": {"model.pairs": "knn"},
+    "graphcon.heads": {"model.coupling": "gat"},
+    "manireg.k": {"model.graph": "knn"},
+    "sgc.width": {"task.name": "links"},
+    "label-propagation.rounds": {"task.labels_per_class": 2},
+    "label-propagation.tolerance": {"task.labels_per_class": 2},
+}
+ZOO_OTHER = {
+    "blend.landmarks": 10,
+    **{f"{name}.rounds": 2 for name in ("label-propagation", "label-spreading")},
+    **{f"{name}.tolerance": 0.1 for name in ("label-propagation", "label-spreading")},
+}
+
+
+@pytest.mark.parametrize("leaf", [leaf for leaf in HGDE if leaf.path in INERT], ids=label)
+def test_where_it_cannot_act_it_is_refused(leaf):
+    """In a configuration that leaves it nothing to do, the setting is an error that says why."""
+    base = overlay(QUICK, nested({f"{path}.name": entry for path, entry in leaf.owners}))
+    if leaf.path == "training.calibrate":
+        base = overlay(QUICK, own(label_column="score", keep=("score",)))
+        base["data"] = own(label_column="score")["data"]
+    value = INERT[leaf.path]
+    with pytest.raises(SettingsError, match=rf"{leaf.path.rpartition('.')[2]} has no effect: "):
+        fit(make_settings(overlay(base, nested({**AGAINST.get(leaf.path, {}), leaf.path: value}))))

@@ -165,7 +165,7 @@ def edge_weights(edges: Table, column: str) -> Array:
     import pandas as pd
 
     cells = edges.columns[column]
-    values = np.asarray(pd.to_numeric(pd.Series(cells), errors="coerce").to_numpy(dtype=np.float64))
+    values = np.asarray(pd.to_numeric(pd.Series(cells), errors="coerce").to_numpy(dtype=np.float64).copy())
     wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
     if wrong.size:
         row = int(wrong[0])

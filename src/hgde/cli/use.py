@@ -135,7 +135,7 @@ def energy(
     if plot is not None:
         from hgde.report.energy import draw_energy
 
-        draw_energy(plot, times, {fitted.settings.model.options.solver.name: values})
+        draw_energy(plot, times, {model.block.method.name: values})
         typer.echo(f"drew {plot}")
 
 

@@ -244,7 +244,7 @@ class _Run:
         path = None if prepared is not None else self._place(seed)
         trainer = Trainer(learner, problem, settings.training, seed, generator, path, settings.run.checkpoint_every)
         for name in settings.given.get("training", {}):
-            reason = trainer.optimisers.idle.get(name)
+            reason = trainer.idle.get(name)
             if reason is not None:
                 raise SettingsError(f"training.{name} has no effect: {reason}; leave it out")
         return trainer

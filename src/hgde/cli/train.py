@@ -9,6 +9,7 @@ import typer
 
 from hgde.cli.errors import friendly
 from hgde.cli.options import with_settings
+from hgde.cli.use import AsJson, print_json
 from hgde.pipeline import Settings
 from hgde.pipeline.folder import RunError
 from hgde.sections import overlay
@@ -29,6 +30,7 @@ def train(
         ),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the result only.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Train a model on a registered data set or on your own graph, and score it on the test part.
 
@@ -49,7 +51,7 @@ def train(
 
     folder = resume or out or default_folder(settings)
     try:
-        with TrainingBar(quiet=quiet) as bar:
+        with TrainingBar(quiet=quiet or as_json) as bar:
             if resume is not None:
                 result = pipeline.resume(folder, **_raised(given, out), reporter=bar)
             else:
@@ -58,6 +60,9 @@ def train(
         typer.secho(f"go on with: hgde train --resume {folder}", fg="yellow", err=True)
         raise
     summary = result.summary
+    if as_json:
+        print_json({"folder": str(folder), **summary.to_dict()})
+        return
     console = Console(highlight=False)
     shown = summary.metric.name
     if summary.metric.name in ("rmse", "mae"):
@@ -65,7 +70,7 @@ def train(
     else:
         spread = f" ± {100 * summary.std():.1f}" if len(summary.outcomes) > 1 else ""
         console.print(f"test {shown}: [bold]{100 * summary.mean():.1f}{spread} %[/bold]")
-    console.print(f"kept in {folder} (use it: hgde predict {folder})", soft_wrap=True)
+    console.print(f"kept in {folder} (use it: hgde predict {folder}; look at it: hgde report {folder})", soft_wrap=True)
 
 
 def _raised(given: dict[str, Any], out: Path | None) -> dict[str, Any]:

@@ -85,7 +85,11 @@ def _print_result(summary: Summary, said: Remarks, folder: Path) -> None:
         console.print(f"for nothing: {beside}", style="dim", soft_wrap=True)
     for warning in said.warnings:
         console.print(f"warning: {warning}", style="yellow", soft_wrap=True, markup=False)
-    console.print(f"kept in {folder} (use it: hgde predict {folder}; look at it: hgde report {folder})", soft_wrap=True, markup=False)
+    console.print(
+        f"kept in {folder} (use it: hgde predict {folder}; look at it: hgde report {folder})",
+        soft_wrap=True,
+        markup=False,
+    )
 
 
 _PARTS = {"train": "for training", "val": "for validation", "test": "for testing"}

@@ -246,6 +246,7 @@ def search_all(
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
     while True:
         jobs = [job for searcher in searchers.values() for job in searcher.next_jobs()]
+        jobs.sort(key=lambda job: job.key)  # one trial of each before the next of any: all get on alike
         left = None if deadline is None else (deadline - time.monotonic()) / 60
         if not jobs or (left is not None and left <= 0):
             return {cell: searcher.found() for cell, searcher in searchers.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hgde.kernels.cpu.compile import inlined, kernel
+from hgde.kernels.cpu.compile import Double, Doubles, Int, Ints, Reals, inlined, kernel
 from hgde.kernels.cpu.edges import (
     AHEAD,
     AI,
@@ -161,7 +161,7 @@ def backward_channels(
     out_edge: Ints, d: Int, z: Reals, g: Reals, known: Doubles, table: Reals, index: Ints, weighted: Int,
     edge: Reals, c: Double, gz: Reals, gtable: Reals, stride: Int, wanted: Int, gedge: Reals, partial: Doubles,
 ) -> None:  # fmt: skip
-    """:func:`backward_edges` for weights per channel; block ``p`` adds to copy ``p // group`` of the table's gradient."""
+    """The same for weights per channel; block ``p`` adds to copy ``p // group`` of the table's gradient."""
     sums = BUFFERS
     for k in range(0, d, LANES):
         store(s, sums + k, spread(0.0))

@@ -140,7 +140,7 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         grad, *saved, *ctx.plain, wanted[4] or (wanted[7] and saved[6] is not None)
     )
     found = (gz, gz0, gc, geta, gweight, gscale, None, gextra)
-    return tuple(g if w else None for g, w in zip(found, wanted, strict=False)) + (None,) * 6
+    return *(g if w else None for g, w in zip(found, wanted, strict=False)), *(None,) * 6
 
 
 def _shapes(
@@ -165,10 +165,10 @@ def diffuse(
     index: Tensor | None, extra: Tensor | None, indptr: Tensor, indices: Tensor, steps: int, mode: int, code: int,
     keep: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    """``steps`` applications of the flow: ``(last state, states between, sums of each step if kept, points projected)``.
+    """``steps`` applications of the flow: last state, states between, sums of each step if kept, points projected.
 
-    ``weight [E]`` with ``extra [N]`` the weight of the origin, or a table ``weight [K, d]`` with ``scale``, ``index`` and
-    ``extra [E]`` the edges' own weights.
+    ``weight [E]`` with ``extra [N]`` the weight of the origin, or a table ``weight [K, d]`` with ``scale``, ``index``
+    and ``extra [E]`` the edges' own weights.
     """
     state = padded(z)
     step = _Step(state, c, eta, weight, scale, index, extra, indptr, indices, mode, code)
@@ -236,7 +236,7 @@ def _advance_saved(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tens
 
 def _advance_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     found = advance_backward(grad, *ctx.saved_tensors, *ctx.plain)
-    return tuple(g if w else None for g, w in zip(found, ctx.needs_input_grad, strict=False)) + (None, None)
+    return *(g if w else None for g, w in zip(found, ctx.needs_input_grad, strict=False)), None, None
 
 
 def _row_arguments(

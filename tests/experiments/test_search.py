@@ -79,7 +79,14 @@ def test_trials_behind_the_median_are_given_up():
     for _ in range(2):
         jobs = searcher.next_jobs()
         results = [
-            {"score": 0.5, "stopped": None, "epoch_ms": 1.0, "epochs": [100], "reached": {"20": 0.1 * k}}
+            {
+                "score": 0.5,
+                "stopped": None,
+                "pruned": False,
+                "epoch_ms": 1.0,
+                "epochs": [100],
+                "reached": {"20": 0.1 * k},
+            }
             for k in range(len(jobs))
         ]
         searcher.tell([Done(job, result) for job, result in zip(jobs, results, strict=True)])

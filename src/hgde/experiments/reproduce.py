@@ -102,7 +102,7 @@ def run_cells(
         if cell.path in found and len(found[cell.path].trials) < table.trials:
             continue  # time was up: the search goes on another day, and then chooses
         settings = found[cell.path].settings if cell.path in found else cell.settings
-        jobs += [final_job(cell, settings, place) for place in cell.data.places]
+        jobs += [final_job(cell, settings, place) for place in cell.places]
     run_jobs(jobs, store, workers, on_done, left, retry, fresh=table.kind == "cost")
 
 
@@ -143,8 +143,8 @@ def stored_row(table: Table, cell: Cell, store: Store) -> Row:
             searcher.tell([done for job in jobs if (done := store.find(job)) is not None])
         found = searcher.found()
         settings = found.settings
-    stored = (store.find(final_job(cell, settings, place)) for place in cell.data.places)
-    return make_row(cell.system, [done for done in stored if done is not None], len(cell.data.places), found)
+    stored = (store.find(final_job(cell, settings, place)) for place in cell.places)
+    return make_row(cell.system, [done for done in stored if done is not None], len(cell.places), found)
 
 
 def write_page(table: Table, results: Path, store: Store) -> Path:

@@ -73,7 +73,7 @@ def tune(
         check_space(dimensions, model)
     free = tuple(dimension for dimension in dimensions if not _is_given(dimension, given))
     if not free:
-        raise SearchError("every setting of the search space was given; leave some out, or name a --space of your own")
+        raise SearchError("every setting of the search space was given; leave some out, or name another --search-space")
     _, at_hand = open_for(settings)
     first = settings.data.split
     places = choose_places(at_hand, folds if at_hand is None or at_hand > 1 else None, None if at_hand != 1 else folds)

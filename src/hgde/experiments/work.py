@@ -102,8 +102,8 @@ class _Trajectory(_Clock):
         super().epoch_done(epoch)
 
 
-CHECKPOINTS = (20, 50, 100)
-"""Epochs at which a trial is compared with earlier ones."""
+CHECKPOINTS = (60, 150)
+"""Epochs at which a trial is compared with earlier ones; late enough for small learning rates to have got on."""
 
 
 def train(job: Job) -> Result:
@@ -129,6 +129,7 @@ def trial(job: Job) -> Result:
     epochs: list[int] = []
     reached: dict[str, float] = {}
     stopped: str | None = None
+    is_pruned = False
     began, ms = time.monotonic(), 0.0
     for number, (split, seed) in enumerate(job.more["folds"]):
         settings = make_settings(job.settings).replace({"data.split": split, "run.seed": seed})
@@ -142,7 +143,7 @@ def trial(job: Job) -> Result:
             outcome = fit(settings, dataset=prepared.dataset, problem=problem, reporter=trajectory).summary.outcomes[0]
             ms = outcome.epoch_ms
         except (Pruned, OutOfTime) as error:
-            stopped = str(error)
+            stopped, is_pruned = str(error), isinstance(error, Pruned)
             if not trajectory.predictions:
                 raise OutOfTime(stopped) from None
         if trajectory.predictions:
@@ -155,7 +156,7 @@ def trial(job: Job) -> Result:
             break
     ms = ms or 1000 * (time.monotonic() - began) / max(sum(epochs), 1)
     found: Result = {"score": statistics.fmean(scores), "scores": scores, "epochs": epochs, "epoch_ms": round(ms, 2)}
-    return found | {"reached": reached, "stopped": stopped, "versions": versions()}
+    return found | {"reached": reached, "stopped": stopped, "pruned": is_pruned, "versions": versions()}
 
 
 class _UntilSettled(Reporter):

@@ -139,12 +139,12 @@ def resume(
     with run.locked():
         dataset = run.data()
         check_unchanged(run, settings, dataset)
-        with untrusted():
+        with untrusted():  # the folder may come from elsewhere
             prepared = prepare(settings, dataset, problem)
-        if prepared.problem.split_hash != run.facts()["split_hash"]:
-            raise RunError(f"the split of {run.path} has changed since it was started; train it anew")
-        run.write_settings(settings)
-        return _Run(settings, prepared, device, run, reporter or Reporter()).train(is_resumed=True)
+            if prepared.problem.split_hash != run.facts()["split_hash"]:
+                raise RunError(f"the split of {run.path} has changed since it was started; train it anew")
+            run.write_settings(settings)
+            return _Run(settings, prepared, device, run, reporter or Reporter()).train(is_resumed=True)
 
 
 def check_unchanged(run: RunFolder, settings: Settings, dataset: Dataset) -> None:

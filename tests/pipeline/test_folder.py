@@ -173,7 +173,9 @@ def test_an_unknown_setting_and_an_older_format(run):
         load(run)
 
 
-@pytest.mark.parametrize("place", ["model.name", "task.metric", "task.decoder", "preprocessing.steps", "model.space.name"])
+@pytest.mark.parametrize(
+    "place", ["model.name", "task.metric", "task.decoder", "preprocessing.steps", "model.space.name"]
+)
 def test_a_folder_names_no_code_to_be_loaded(place, run, tmp_path, monkeypatch):
     """A run from elsewhere must not get a module imported that nobody asked for."""
     evil = f"evil_{place.replace('.', '_')}"

@@ -2,12 +2,13 @@
 
 import json
 
-import made_graphs
 import numpy as np
 import pandas as pd
 import pytest
 from command import LEARN, hgde, predictions
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, r2_score
+
+import made_graphs
 
 
 def train(made, folder, *arguments):

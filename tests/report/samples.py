@@ -14,8 +14,9 @@ from hgde.report.contents import (
     System,
     Trial,
     TuningReport,
+    ValuePairs,
 )
-from hgde.report.measures import calibration_bins, class_scores, confusion_matrix, top_weights, worst_mistakes
+from hgde.report.measures import prediction_parts, top_weights
 
 HOSTILE = [
     "</script><script>window.broken = true</script>",
@@ -100,8 +101,6 @@ def sample_view(depth=5, branches=3, seed=0):
 def sample_run(view=None):
     view = sample_view() if view is None else view
     epochs = np.arange(1, 121)
-    confusion = confusion_matrix(view.labels, view.predictions, 4)
-    correct = view.labels == view.predictions
     decay = np.exp(-epochs / 30)
     return RunReport(
         title='Simulated epidemic <i>with</i> "names"',
@@ -125,17 +124,15 @@ def sample_run(view=None):
             projected_points=(5 * decay).astype(int).tolist(),
             best_epoch=80,
         ),
-        confusion=confusion,
-        class_names=CLASSES,
-        classes=class_scores(confusion, CLASSES),
-        calibration=calibration_bins(view.confidences, correct),
+        values=ValuePairs({"age </b>": ([1.0, 2.0, 3.0, 4.0], [1.1, 1.8, 3.3, 3.9])}),
+        choice=["epoch 25: sparse 80.1, deep 79.0", f"chosen: {HOSTILE[0]}"],
         energy=EnergyCurve([0.0, 0.5, 1.0, 1.5, 2.0], {"this run": [3.0, 1.4, 0.8, 0.5, 0.4]}),
         disk=view,
-        mistakes=worst_mistakes(
-            view.labels, view.predictions, view.confidences, ids=view.ids, edges=view.edges, class_names=CLASSES
-        ),
         warnings=["12 points were projected back into the ball in the first epochs.", HOSTILE[1]],
         reproduce=["hgde train epidemic --seed 0", "hgde report runs/epidemic"],
+        **prediction_parts(
+            view.labels, view.predictions, view.confidences, class_names=CLASSES, ids=view.ids, edges=view.edges
+        ),
     )
 
 

@@ -9,7 +9,15 @@ from sklearn import metrics
 from hgde.geometry import ball
 from hgde.report.export import write_gexf, write_graphml, write_projector
 from hgde.report.figures import chords
-from hgde.report.measures import calibration_bins, class_scores, confusion_matrix, top_weights, worst_mistakes
+from hgde.report.measures import (
+    calibration_bins,
+    class_scores,
+    confusion_matrix,
+    paired_difference,
+    prediction_parts,
+    top_weights,
+    worst_mistakes,
+)
 from hgde.report.views import make_disk_view
 from report.samples import CLASSES, HOSTILE, sample_view, tree_in_ball
 
@@ -52,6 +60,29 @@ def test_worst_mistakes_come_first_with_their_neighbours():
     assert found[0].neighbours == [("0", "a", "b"), ("1", "b", "b"), ("3", "unlabelled", "a")]
     masked = worst_mistakes(labels, predictions, np.ones(4), among=np.array([True, False, False, False]))
     assert [mistake.node for mistake in masked] == ["0"]
+
+
+def test_parts_of_a_report_count_only_what_is_asked():
+    labels, predictions, confidences = labelled()
+    labels[:50] = -1
+    among = np.arange(len(labels)) % 2 == 0
+    parts = prediction_parts(labels, predictions, confidences, class_names=["a", "b", "c", "d", "e"], among=among)
+    assert parts["confusion"].shape == (5, 5)
+    assert parts["confusion"].sum() == sum(parts["calibration"].counts) == (among & (labels >= 0)).sum()
+    assert all(int(mistake.node) % 2 == 0 for mistake in parts["mistakes"])
+    assert set(prediction_parts(labels, predictions)) == {"confusion", "class_names", "classes"}
+
+
+def test_paired_difference_is_that_of_a_paired_test():
+    from scipy.stats import ttest_rel
+
+    rng = np.random.default_rng(0)
+    ours, theirs = rng.random(8), rng.random(8)
+    mean, half = paired_difference(ours, theirs)
+    interval = ttest_rel(ours, theirs).confidence_interval()
+    assert (mean - half, mean + half) == pytest.approx((interval.low, interval.high))
+    with pytest.raises(ValueError, match="same seeds"):
+        paired_difference([1.0], [1.0, 2.0])
 
 
 def test_top_weights_are_the_largest_of_each_row():

@@ -48,7 +48,7 @@ class Column:
     def from_cells(cls, name: str, cells: Array, where: Any = None) -> Column:
         """A column from an array of numbers, booleans or strings (``""``: missing); its kind is what the cells allow.
 
-        ``where(row)`` names the place of a row for messages. Numbers are a column whose cells all are, those that
+        ``where(row)`` names the place of a cell for messages. Numbers are a column whose cells all are, those that
         :data:`MISSING_NUMBERS` lists left out; booleans one of ``true``/``false`` or ``yes``/``no``.
         """
         if cells.dtype.kind == "b":
@@ -59,7 +59,7 @@ class Column:
             return cls(name, "number", np.where(np.isnat(stamps), np.nan, stamps.astype(np.int64) / 1e6))
         if cells.dtype.kind in "iuf":
             values = cells.astype(np.float64)
-            return cls(name, "number", values, problem=_infinite(values, where, cells))
+            return cls(name, "number", values, problem=_infinite(name, values, where, cells))
         texts = np.array(["" if cell is None else str(cell).strip() for cell in cells.tolist()], dtype=object)
         return cls._from_texts(name, texts, where)
 
@@ -74,7 +74,7 @@ class Column:
         is_number = ~np.isnan(numbers) & ~absent
         if words and (is_number | absent).all() and is_number.any():
             values = np.where(absent, np.nan, numbers)[codes]
-            return cls(name, "number", values, problem=_infinite(values, where, texts))
+            return cls(name, "number", values, problem=_infinite(name, values, where, texts))
         present = [word.lower() for word in words if word]
         if present and set(present) <= _TRUTH.keys():
             table = np.array([_TRUTH.get(word.lower(), np.nan) for word in words])
@@ -84,7 +84,7 @@ class Column:
             # One word among numbers is a slip of the pen far more often than a category.
             stray = int(np.flatnonzero(~(is_number | absent))[0])
             row = int(np.flatnonzero(codes == stray)[0])
-            problem = _at(where, row, f"expected a finite number, got {words[stray][:40]!r}")
+            problem = _at(name, where, row, f"expected a finite number, got {words[stray][:40]!r}")
         return replace(cls.from_labels(name, texts), problem=problem)
 
     @classmethod
@@ -233,26 +233,27 @@ def _from_series(name: str, series: Any) -> Column:
         texts = np.array(["" if pd.isna(cell) else str(cell) for cell in series.tolist()], dtype=object)
         if isinstance(series.dtype, pd.CategoricalDtype):
             return Column.from_labels(name, texts)
-        return Column.from_cells(name, texts, lambda row: f"row {row + 1}")
+        return Column.from_cells(name, texts, lambda row: f"row {row + 1}, column {name}")
     if kind == "M":
         return Column.from_cells(name, series.dt.tz_localize(None).to_numpy(dtype="datetime64[ns]"))
     if kind == "b" and not series.isna().any():
-        return Column(name, "boolean", series.to_numpy(dtype=np.float64))
+        return Column(name, "boolean", np.array(series, dtype=np.float64))
     numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
-    made = Column.from_cells(name, numbers, lambda row: f"row {row + 1}")
+    made = Column.from_cells(name, numbers, lambda row: f"row {row + 1}, column {name}")
     return replace(made, kind="boolean") if kind == "b" else made
 
 
-def _infinite(values: Array, where: Any, cells: Array) -> str | None:
+def _infinite(name: str, values: Array, where: Any, cells: Array) -> str | None:
     wrong = np.flatnonzero(np.isinf(values))
     if not wrong.size:
         return None
     row = int(wrong[0])
-    return _at(where, row, f"expected a finite number, got {str(cells[row])[:40]!r}")
+    return _at(name, where, row, f"expected a finite number, got {str(cells[row])[:40]!r}")
 
 
-def _at(where: Any, row: int, problem: str) -> str:
-    return f"{where(row)}: {problem}" if where is not None else problem
+def _at(name: str, where: Any, row: int, problem: str) -> str:
+    place = where(row) if where is not None else f"row {row + 1}, column {name}"
+    return f"{place}: {problem}"
 
 
 def _numbers_first(text: str) -> tuple[int, float, str]:

@@ -118,9 +118,7 @@ def _fit_column(column: Column, forced: bool, missing: str) -> ColumnCode:
     if forced:
         column = column.as_category()
     elif column.problem is not None:
-        advice = f"correct it, or name the column in categorical ({column.name})"
-        raise DataError(f"{column.problem}; {advice}" if column.name in column.problem else
-                        f"column {column.name}: {column.problem}; {advice}")  # fmt: skip
+        raise DataError(f"{column.problem}; correct it, or name the column in categorical")
     absent = column.missing
     if absent.all():
         return ColumnCode(column.name, column.kind, dropped="it has no values")
@@ -173,7 +171,7 @@ def _encode(code: ColumnCode, column: Column, out: Array, missing: str) -> None:
         stray = column.problem or f"got {column.categories[0]!r}"
         raise DataError(f"column {code.name!r} held {code.kind}s in training; {stray}")
     if column.problem is not None:
-        raise DataError(f"column {code.name!r}: {column.problem}")
+        raise DataError(column.problem)
     out[:, 0] = np.where(absent, code.fill, column.values)
 
 

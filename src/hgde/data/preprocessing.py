@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -101,6 +101,9 @@ class Preprocessor:
         if isinstance(raw, Columns):
             _check_categorical(settings.categorical, raw.names, dropped, names or [])
             encoder = ColumnEncoder.fit(raw, settings.categorical, settings.missing)
+            left_out = {code.name for code in encoder.codes if code.dropped}
+            more = [place for place in match.kept if names is not None and names[place] in left_out]
+            match = replace(match, dropped=tuple(sorted((*match.dropped, *more))))
             sparse = raw.is_plain() and not settings.categorical and _is_sparse(raw)
         elif settings.categorical:
             raise SettingsError("categorical names columns of a table; these features are a matrix of numbers")

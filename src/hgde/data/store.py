@@ -32,7 +32,8 @@ def save_dataset(path: Path | str, dataset: Dataset) -> None:
 
     tensors, header = _packed(dataset)
     content = save(
-        {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()},
+        # Copies, since the format refuses tensors that share memory, as the parts of two splits may.
+        {name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()},
         metadata={_KEY: json.dumps(header, ensure_ascii=False)},
     )
     target = Path(path)

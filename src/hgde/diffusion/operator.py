@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from hgde.diffusion import plain
-from hgde.diffusion.frames import log_to_origin
 from hgde.geometry import Manifold, PoincareBall
 from hgde.graph import Graph
 from hgde.kernels import (
@@ -64,17 +63,12 @@ class Operator:
     @property
     def edges_alone(self) -> LocalWeights | None:
         """The local weights where they are all there is, so that a kernel can do a whole step in one pass."""
-        if self.everywhere is not None or (isinstance(self.local, EdgeWeights) and self.local.origin is not None):
-            return None
-        return self.local
+        return self.local if self.everywhere is None else None
 
     def _near(self, z: Tensor, graph: Graph, manifold: Manifold, local: LocalWeights) -> Tensor:
-        if not isinstance(manifold, PoincareBall):
-            return plain.edge_sum(z, graph, local, manifold)
-        if isinstance(local, EdgeWeights) and local.origin is not None:
-            near = tangent_sum(z, graph, EdgeWeights(local.values), manifold.c)
-            return near + local.origin[:, None] * log_to_origin(manifold, z)
-        return tangent_sum(z, graph, local, manifold.c)
+        if isinstance(manifold, PoincareBall):
+            return tangent_sum(z, graph, local, manifold.c)
+        return plain.edge_sum(z, graph, local, manifold)
 
     def _far(self, z: Tensor, manifold: Manifold, weights: GlobalWeights) -> Tensor:
         if isinstance(manifold, PoincareBall):

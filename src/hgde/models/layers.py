@@ -17,8 +17,8 @@ class HyperbolicLinear(nn.Module):
 
     It takes vectors ``u`` in the tangent space at the origin, because both of its callers have them at hand: features
     are what the encoder maps with ``exp_o``, and ``log_o`` of that is the features again. So
-    ``exp_o(log_o(exp_o(x)) W)`` is ``z = exp_o(x W)``: one product, sparse when ``x`` is. The bias is a point ``b``, the
-    translation by it ``exp_z(PT_{o -> z}(log_o b))``, on the ball ``z ⊕ b``.
+    ``exp_o(log_o(exp_o(x)) W)`` is ``z = exp_o(x W)``: one product, sparse when ``x`` is. The bias is a point ``b``,
+    and ``exp_z(PT_{o -> z}(log_o b))`` is the translation by it, on the ball ``z ⊕ b``.
 
     Every space has the same parameters. On the ball and on Lorentz ``b`` is kept as the point ``sqrt(c) b`` of the unit
     ball, where Riemannian optimisers move it: a trained curvature shrinks or widens the ball and would leave a point

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
-from matplotlib.ticker import FuncFormatter, LogLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 
 from hgde.report.contents import ComparisonReport, DiskView, Report, RunReport, TuningReport
 from hgde.report.measures import class_name
@@ -80,6 +80,7 @@ def draw_losses(report: RunReport) -> Figure | None:
             axes.plot(history.epochs, values, color=COLOURS[colour], label=name, linewidth=1.6)
     _mark_best(axes, history.best_epoch)
     axes.set(xlabel="epoch", ylabel="loss")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend()
     return figure
 
@@ -153,6 +154,22 @@ def draw_calibration(report: RunReport) -> Figure | None:
     axes.scatter(bins.confidence, bins.accuracy, s=sizes, color=COLOURS[0], alpha=0.7, linewidths=0)
     axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="confidence", ylabel="accuracy", aspect="equal")
     axes.set_title(f"expected calibration error {bins.error:.3f}", fontsize=10)
+    return figure
+
+
+def draw_values(report: RunReport) -> Figure | None:
+    """Predicted against true values, a panel for each of the first four targets."""
+    if report.values is None or not report.values.series:
+        return None
+    shown = list(report.values.series.items())[:4]
+    figure = Figure(figsize=(3.8 * len(shown) + 0.4, 3.8), layout="constrained")
+    for k, (axes, (name, (truth, predicted))) in enumerate(
+        zip(np.atleast_1d(figure.subplots(1, len(shown))), shown, strict=True)
+    ):
+        ends = np.array([np.min([truth, predicted]), np.max([truth, predicted])]) if len(truth) else np.array([0, 1])
+        axes.plot(ends, ends, color=INK, alpha=0.4, linestyle="--", linewidth=1)
+        axes.scatter(truth, predicted, s=12, color=COLOURS[k % 10], alpha=0.6, linewidths=0)
+        axes.set(xlabel=f"true {_short(name)}", ylabel="predicted")
     return figure
 
 
@@ -244,6 +261,7 @@ def draw_trials(report: TuningReport) -> Figure | None:
         numbers, np.maximum.accumulate(scores), where="post", color=COLOURS[1], linewidth=1.6, label="best so far"
     )
     axes.set(xlabel="trial", ylabel=report.score_name)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend()
     return figure
 
@@ -266,6 +284,7 @@ RUN_FIGURES: Mapping[str, Callable[[RunReport], Figure | None]] = {
     "curvature": draw_curvature,
     "confusion": draw_confusion,
     "calibration": draw_calibration,
+    "values": draw_values,
     "energy": draw_energy_curve,
     "embedding": draw_embedding,
 }

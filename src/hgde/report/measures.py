@@ -83,6 +83,54 @@ def worst_mistakes(
     return result
 
 
+def prediction_parts(
+    labels: Array,
+    predictions: Array,
+    confidences: Array | None = None,
+    *,
+    class_names: Sequence[str] = (),
+    among: Array | None = None,
+    ids: Sequence[str] | None = None,
+    edges: Array | None = None,
+) -> dict[str, Any]:
+    """The fields of a :class:`~hgde.report.contents.RunReport` that follow from predictions: ``RunReport(**parts)``.
+
+    Confusion matrix, class table and, with confidences, calibration and mistakes, over the labelled nodes of the mask
+    ``among`` (all by default).
+    """
+    labels, predictions = np.asarray(labels), np.asarray(predictions)
+    counted = labels >= 0
+    if among is not None:
+        counted = counted & np.asarray(among, bool)
+    classes = max(len(class_names), 1 + int(max(labels.max(initial=0), predictions.max(initial=0))))
+    confusion = confusion_matrix(labels[counted], predictions[counted], classes)
+    parts: dict[str, Any] = {
+        "confusion": confusion,
+        "class_names": [class_name(k, class_names) for k in range(classes)],
+        "classes": class_scores(confusion, class_names),
+    }
+    if confidences is not None:
+        confidences = np.asarray(confidences)
+        parts["calibration"] = calibration_bins(confidences[counted], labels[counted] == predictions[counted])
+        parts["mistakes"] = worst_mistakes(
+            labels, predictions, confidences, ids=ids, edges=edges, class_names=class_names, among=counted
+        )
+    return parts
+
+
+def paired_difference(scores: Sequence[float], reference: Sequence[float]) -> tuple[float, float]:
+    """Mean of ``scores - reference`` over the same seeds, and the half width of its 95 % interval (Student's t)."""
+    from scipy.stats import t
+
+    if len(scores) != len(reference):
+        raise ValueError(f"expected scores of the same seeds, got {len(scores)} and {len(reference)}")
+    differences = np.asarray(scores, float) - np.asarray(reference, float)
+    if len(differences) < 2:
+        return float(differences.mean()), float("nan")
+    error = differences.std(ddof=1) / np.sqrt(len(differences))
+    return float(differences.mean()), float(t.ppf(0.975, len(differences) - 1) * error)
+
+
 def top_weights(rows: Array, columns: Array, values: Array, count: int, k: int = 10) -> NodeWeights:
     """For each row of a sparse matrix its ``k`` largest entries, ``[count, k]``, -1 where there are fewer."""
     order = np.lexsort((-np.asarray(values), np.asarray(rows)))

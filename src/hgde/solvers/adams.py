@@ -184,7 +184,8 @@ class ExplicitAdams(Method):
 class ImplicitAdams(ExplicitAdams):
     """Adams-Moulton with one slope more than :class:`ExplicitAdams`, solved by iteration from its prediction. Order 5.
 
-    Raises when the iteration does not reach ``tolerance``: that of the call, or a few digits above the dtype's rounding.
+    Raises when the iteration does not reach ``tolerance``; left out, it is that of the call, or a few digits above the
+    dtype's rounding.
     """
 
     max_iterations: int = setting(50, "Corrections tried before a step fails.", at_least=1, flag="corrector_limit")

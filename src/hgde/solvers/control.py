@@ -13,6 +13,11 @@ from hgde.solvers.method import Tolerances
 #: Errors of so many roundings of the coordinates are none: no smaller step would make them smaller.
 ROUNDINGS = 4.0
 
+#: By how much estimates are raised, so that the answer's error is within the tolerance and not merely about it.
+#: Measured on spirals in the plane, on balls and on the hyperboloid, for 1 to 12 units of time: the error per distance
+#: is then 0.1 to 0.4 of ``rtol`` for bosh3, 0.02 to 0.5 for dopri5, between steps too.
+CAUTION = 8.0
+
 
 def error_ratio(
     manifold: Manifold, x: Tensor, error: Tensor, travel: Tensor, tolerances: Tolerances, order: int
@@ -20,26 +25,23 @@ def error_ratio(
     """How many times the tolerance the error of a step is, the largest over the points; it grows as ``h^order``.
 
     ``error`` estimates the step of the *embedded* method, of order ``q = order - 1``; what goes on is the better one's.
-    A point meets the tolerance when the error is at most ``atol``, or when, relative to the way made,
+    With ``e = CAUTION |error|`` and ``v`` the way made, a point meets the tolerance when
 
-        ``(|error| / |v|)^(order / q) <= rtol``.
+        ``e <= atol``  or  ``(e / |v|)^(order / q) <= rtol``.
 
-    ``|error| / |v|`` is the embedded method's error per distance, of size ``h^q`` in units of the field's own time; the
-    power makes it ``h^order``, the size that the better method's has. Held against ``rtol`` as it stands, it would ask
-    for steps at which the answer is a hundred times better than wanted (``rtol^(3/2)`` for orders 3 and 2).
+    ``e / |v|`` is the embedded method's error per distance, of size ``h^q`` in units of the field's own time; the power
+    makes it ``h^order``, the size that the better method's has. Held against ``rtol`` as it stands, it would ask for
+    steps at which the answer is far better than wanted (``rtol^(3/2)`` for orders 3 and 2).
 
     Lengths are taken in the metric at the step's start, and the scale is the way travelled, not the size of the
-    coordinates, which means nothing on a manifold: the decision is the same wherever an isometry puts the problem. Every
-    point has to meet the tolerance; no averaging over points.
+    coordinates, which means nothing on a manifold: the decision is the same wherever an isometry puts the problem.
+    Every point has to meet the tolerance; no averaging over points.
     """
     with torch.no_grad():
         rounding = ROUNDINGS * torch.finfo(x.dtype).eps * manifold.norm(x, x)
-        size = (manifold.norm(x, error) - rounding).clamp_min(0.0)
-        way = manifold.norm(x, travel)
+        size = CAUTION * (manifold.norm(x, error) - rounding).clamp_min(0.0)
         absolute = size / tolerances.atol
-        relative = (
-            (size / way) ** (order / (order - 1)) / tolerances.rtol if order > 1 else size / way / tolerances.rtol
-        )
+        relative = (size / manifold.norm(x, travel)) ** (order / (order - 1)) / tolerances.rtol
         # 0 / 0 where a point neither moves nor errs.
         return float(torch.where(size == 0.0, 0.0, torch.fmin(absolute, relative)).max())
 

@@ -21,10 +21,10 @@ Curve = Callable[[float], Tensor]
 class Step(NamedTuple):
     """The end of a step. Nothing is kept elsewhere, so a step can be retried, recomputed and tested alone.
 
-    ``state``: ``x1``.  ``memory``: what the next step wants to know.  ``dense``: makes the curve that gives the state at
-    a fraction in (0, 1) of the step; called only where such a state is wanted, since it may evaluate the field. Left
-    out, states lie on the geodesic to ``x1``.  ``error``, ``travel``: tangent vectors at the start, the estimated error
-    and the way made; ``None`` without an estimate.  ``corrections``: iterations of an implicit method.
+    ``state``: ``x1``.  ``memory``: what the next step wants to know.  ``dense``: makes the curve that gives the state
+    at a fraction in (0, 1) of the step; called only where such a state is wanted, since it may evaluate the field.
+    Left out, states lie on the geodesic to ``x1``.  ``error``, ``travel``: tangent vectors at the start, the estimated
+    error and the way made; ``None`` without an estimate.  ``corrections``: iterations of an implicit method.
     """
 
     state: Tensor

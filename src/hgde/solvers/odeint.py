@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -50,17 +51,17 @@ def odeint(
 
     ``field(t, x)`` returns a tangent vector at ``x``, or, wrapped in :class:`Flow`, a point ``F`` with ``X = log_x F``;
     ``t`` is a 0-d tensor of the state's dtype. ``x0 [..., d]`` holds any number of points, the last axis being the
-    manifold's; without a manifold, space is flat. ``x0`` may be a tuple of such tensors, of any shapes, and ``manifold``
-    a tuple with one for each (or a :class:`Product`, whose parts they are); ``field`` then takes and returns tuples.
-    Times are strictly increasing or strictly decreasing; no gradient flows into them.
+    manifold's; without a manifold, space is flat. ``x0`` may be a tuple of such tensors, of any shapes, and
+    ``manifold`` a tuple with one for each (or a :class:`Product`, whose parts they are); ``field`` then takes and
+    returns tuples. Times are strictly increasing or strictly decreasing; no gradient flows into them.
 
     ``method`` is a name from ``SOLVERS`` or a method object; ``options`` are the method's own (``s_min``,
     ``max_order``, ...). ``step`` fixes the length of the steps, the last one cut to end exactly at ``t[-1]``. Without
     it a fixed-step method steps from one requested time to the next, and an adaptive one (``dopri5``, ``bosh3``) needs
-    ``rtol`` and/or ``atol`` (a missing ``atol`` is a hundredth of ``rtol``, a missing ``rtol`` is 0): at every point the
-    error is to be about ``rtol`` times the distance travelled, and a step's error below ``atol`` is never refused. For
-    implicit methods they are the corrector's tolerance. Between steps the paper's methods interpolate along the
-    geodesic, the others at their own order or better.
+    ``rtol`` and/or ``atol`` (a missing ``atol`` is a hundredth of ``rtol``, a missing ``rtol`` is 0): at every point
+    the error stays below ``rtol`` times the distance travelled, except that a step's error below ``atol`` is never
+    refused. For implicit methods they are the corrector's tolerance. Between steps the paper's methods interpolate
+    along the geodesic, the others at their own order or better.
 
     ``gradient="recompute"`` gives the same gradients with one state per step in memory, at one more forward pass.
 
@@ -136,11 +137,16 @@ class _Problem:
         inner = field.function if isinstance(field, Flow) else field
         carried = packed.unpacked(inner, "the field")
         self.field = Flow(carried) if isinstance(field, Flow) else carried
-        self.events = [lambda t, x, event=event: event(t, packed.unpack(x)) for event in listed]
+        self.events = [partial(_unpacked_event, packed, event) for event in listed]
 
     def given(self, x: Tensor) -> State:
         """A state in the shape that ``x0`` had."""
         return x if self.packed is None else self.packed.unpack(x)
+
+
+def _unpacked_event(packed: Packed, event: Event, t: Tensor, x: Tensor) -> Any:
+    state: Any = packed.unpack(x)
+    return event(t, state)
 
 
 def _spaces(manifold: Any, count: int) -> list[Any]:

@@ -33,7 +33,7 @@ def combine(slopes: Sequence[Tensor], terms: Terms, h: float) -> Tensor:
 
 @dataclass(frozen=True)
 class Ends:
-    """A step in normal coordinates at its start: the slope ``k0`` there, the way ``v1`` and the slope ``k1`` at its end.
+    """A step in normal coordinates at its start: the slope ``k0`` there, at its end the way ``v1`` and slope ``k1``.
 
     Its methods are interpolants in the fraction ``s``; each is right at both ends, value and slope.
     """
@@ -62,7 +62,10 @@ class Ends:
         return lambda s: self.cubic(s) + (s * s * (1 - s) ** 2) * bump
 
     def quintic(self, guess: Curve, slope: Callable[[float, Tensor], Tensor]) -> Curve:
-        """Error of order six from a guess of order five: evaluations at one and two thirds fix ``s^2 (1-s)^2 (a + b s)``."""
+        """Error of order six from a guess of order five.
+
+        Evaluations at one and two thirds of the step fix ``s^2 (1-s)^2 (a + b s)``.
+        """
         first = self.h * slope(1 / 3, guess(1 / 3)) - self.cubic_slope(1 / 3)
         second = self.h * slope(2 / 3, guess(2 / 3)) - self.cubic_slope(2 / 3)
         b = (81 / 4) * (first + second)

@@ -55,10 +55,10 @@ class Statistics:
 class Solution:
     """States at the requested times, what they cost, and why the solve ended.
 
-    ``times``: the requested times that were reached. A solve that ended early, by an event or a failure, has the time it
-    ended at as its last, with the state there.  ``trajectory``: one state per time, a tensor or, where ``x0`` was one, a
-    tuple of tensors.  ``order``: the order this method has on this manifold.  ``event``: which of the events stopped
-    it.  ``message``: what to do about a failure.
+    ``times``: the requested times that were reached. A solve that ended early, by an event or a failure, has the time
+    it ended at as its last, with the state there.  ``trajectory``: one state per time, a tensor or, where ``x0`` was
+    one, a tuple of tensors.  ``order``: the order this method has on this manifold.  ``event``: which of the events
+    stopped it.  ``message``: what to do about a failure.
     """
 
     times: tuple[float, ...]

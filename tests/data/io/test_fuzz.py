@@ -208,7 +208,7 @@ MANGLERS = [mangled_edges, mangled_nodes, mangled_edges, mangled_nodes, mangled_
 @pytest.fixture(scope="module")
 def app():
     application = typer.Typer(pretty_exceptions_enable=False)
-    info.register(application)
+    application.command("info")(info.info)
     application.command("nothing")(lambda: None)  # with a single command typer would drop its name
     return application
 

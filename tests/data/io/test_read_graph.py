@@ -241,3 +241,184 @@ def test_a_million_rows_take_the_fast_path(tmp_path):
 
     path = write(tmp_path, "e.csv", "source,target\n" + "12,345\n" * 1000)
     assert read_table(path).columns["source"].dtype == np.int64
+
+
+# --- weights, columns by name, targets
+
+
+WEIGHTED = "from_,to_,w\nanna,béla,2\nbéla,carl,0.5\ncarl,béla,0.25\ndora,carl,1e3\ndora,carl,1\n"
+
+
+@pytest.mark.parametrize("undirected", [True, False])
+def test_weights(tmp_path, undirected):
+    edges = write(tmp_path, "e.csv", WEIGHTED)
+    dataset = read_graph(edges, source_column="from_", target_column="to_", weight_column="w", undirected=undirected)
+    dense = dataset.graph.to_scipy(weighted=True).toarray()
+    place = {name: number for number, name in enumerate(dataset.ids)}
+    assert dense[place["béla"], place["anna"]] == 2
+    assert dense[place["carl"], place["béla"]] == 0.5
+    assert dense[place["béla"], place["carl"]] == (0.5 if undirected else 0.25)
+    assert dense[place["carl"], place["dora"]] == 1001
+    assert "unused_columns" not in dataset.meta
+
+
+def test_a_column_called_weight_is_the_weight(tmp_path):
+    assert read_graph(write(tmp_path, "e.csv", "source,target,Weight\n0,1,3\n")).graph.weights.tolist() == [3, 3]
+    frame = pd.DataFrame({"source": [0, 1], "target": [1, 2], "weight": [1.5, 2]})
+    frame.to_parquet(tmp_path / "e.parquet")
+    assert read_graph(tmp_path / "e.parquet").graph.weights.tolist() == [1.5, 1.5, 2, 2]
+
+
+def test_weights_of_objects():
+    graph = networkx.DiGraph()
+    graph.add_edge("a", "b", weight=2.0, cost=7)
+    graph.add_edge("b", "c", weight=3.0, cost=8)
+    assert read_graph(graph, undirected=False).graph.weights.tolist() == [2, 3]
+    assert read_graph(graph, undirected=False, weight_column="cost").graph.weights.tolist() == [7, 8]
+    graph.add_edge("c", "d")
+    with pytest.raises(DataError, match="2 of 3 edges have the attribute 'weight'"):
+        read_graph(graph)
+    pairs = np.array([[0, 1], [1, 2]])
+    assert read_graph(coo_matrix(([2.0, 3.0], pairs), shape=(3, 3))).graph.weights.tolist() == [2, 2, 3, 3]
+    assert read_graph(coo_matrix(([1.0, 1.0], pairs), shape=(3, 3))).graph.weights is None
+    with pytest.raises(DataError, match="weights are positive"):
+        read_graph(coo_matrix(([2.0, -3.0], pairs), shape=(3, 3)))
+
+
+@pytest.mark.parametrize("packing", ["gz", "zst"])
+@pytest.mark.parametrize("kind", ["csv", "tsv", "graphml"])
+def test_packed_files(tmp_path, packing, kind):
+    import gzip
+
+    if packing == "zst":
+        zstandard = pytest.importorskip("zstandard", reason="an optional package reads .zst")
+        pack = zstandard.ZstdCompressor().compress
+    else:
+        pack = gzip.compress
+    if kind == "graphml":
+        graph = networkx.path_graph(3)
+        networkx.write_graphml(graph, tmp_path / "g.graphml")
+        packed = write(tmp_path, f"g.graphml.{packing}", pack((tmp_path / "g.graphml").read_bytes()))
+        assert read_graph(packed).num_nodes == 3
+        return
+    texts = [text.replace(",", "\t") if kind == "tsv" else text for text in (EDGES, NODES)]
+    edges, nodes = (
+        write(tmp_path, f"{name}.{kind}.{packing}", pack(text.encode()))
+        for name, text in zip(("edges", "nodes"), texts, strict=True)
+    )
+    dataset = read_graph(edges, nodes)
+    check(dataset)
+    assert dataset.name == "edges"
+    edges.write_bytes(edges.read_bytes()[:-9])
+    with pytest.raises(DataError, match=rf"edges\.{kind}\.{packing}: not a readable"):
+        read_graph(edges, nodes)
+
+
+@pytest.mark.parametrize(("delimiter", "mark"), [(";", ";"), ("tab", "\t"), ("space", " "), ("|", "|"), ("\\t", "\t")])
+def test_delimiters(tmp_path, delimiter, mark):
+    edges, nodes = (write(tmp_path, n, t.replace(",", mark)) for n, t in (("e.dat", EDGES), ("n.dat", NODES)))
+    check(read_graph(edges, nodes, delimiter=delimiter))
+    with pytest.raises(DataError, match=r"cannot tell the format from '\.dat'"):
+        read_graph(edges, nodes)
+    with pytest.raises(DataError, match="one character"):
+        read_graph(edges, nodes, delimiter=";;")
+
+
+def test_columns_by_name(tmp_path):
+    rename = {"id,label,split": "who,kind,role"}
+    nodes = write(tmp_path, "n.csv", NODES.replace(*next(iter(rename.items()))))
+    edges = write(tmp_path, "e.csv", EDGES.replace("source,target", "begin,end"))
+    names = {"id_column": "who", "label_column": "kind", "split_column": "role"}
+    ends = {"source_column": "begin", "target_column": "end"}
+    check(read_graph(edges, nodes, **names, **ends))
+    for column in (*names, *ends):
+        with pytest.raises(DataError, match="expected a column nowhere, got"):
+            read_graph(edges, nodes, **{**names, **ends, column: "nowhere"})
+    for column in names:
+        with pytest.raises(DataError, match=f"{column} names a column of the table of nodes, and none is given"):
+            read_graph(edges, **ends, **{column: "x"})
+
+
+def targets(tmp_path, columns, **options):
+    table = pd.DataFrame(columns)
+    table.insert(0, "id", range(len(table)))
+    nodes = tmp_path / "n.csv"
+    table.to_csv(nodes, index=False)
+    edges = write(tmp_path, "e.csv", "source,target\n0,1\n")
+    from_file, from_frame = read_graph(edges, nodes, **options), read_graph(edges, table, **options)
+    for key in ("labels", "values", "label_sets"):
+        one, other = getattr(from_file, key), getattr(from_frame, key)
+        assert (one is None) == (other is None)
+        assert one is None or torch.equal(one.nan_to_num(9), other.nan_to_num(9))
+    assert from_file.class_names == from_frame.class_names
+    return from_file
+
+
+def test_words_are_classes_and_nothing_else(tmp_path):
+    dataset = targets(tmp_path, {"label": ["b", None, "a"]})
+    assert dataset.labels.tolist() == [1, -1, 0]
+    assert dataset.values is None
+    assert dataset.label_sets is None
+    assert dataset.target_names == ["label"]
+
+
+def test_numbers_are_classes_or_values_as_the_task_likes(tmp_path):
+    dataset = targets(tmp_path, {"label": [0.5, None, 2.25, 0.5]})
+    assert dataset.values[[0, 2, 3], 0].tolist() == [0.5, 2.25, 0.5]
+    assert bool(dataset.values[1].isnan())
+    assert dataset.labels.tolist() == [0, -1, 1, 0]
+    assert dataset.class_names == ["0.5", "2.25"]
+    assert dataset.target_column().texts == ["0.5", "", "2.25", "0.5"]
+
+
+@pytest.mark.parametrize("form", ["a,b", ("a", "b")])
+def test_several_columns_of_yes_and_no(tmp_path, form):
+    dataset = targets(tmp_path, {"a": [1, 0, None], "b": [True, False, True], "x": [1, 2, 3]}, label_column=form)
+    assert dataset.label_sets.tolist() == [[1, 1], [0, 0], [-1, 1]]
+    assert dataset.label_sets.dtype == torch.int8
+    assert dataset.target_names == ["a", "b"]
+    assert dataset.labels is None
+    assert dataset.column_names == ["x"]
+
+
+def test_several_columns_of_numbers(tmp_path):
+    dataset = targets(tmp_path, {"a": [1.5, 0, 2], "b": [1, None, 3]}, label_column="a,b")
+    assert dataset.values[0].tolist() == [1.5, 1]
+    assert dataset.label_sets is None
+    with pytest.raises(DataError, match="line 3, column b: several label columns hold 0 and 1, or numbers, got 'x'"):
+        targets(tmp_path, {"a": [1, 0], "b": ["1", "x"]}, label_column="a,b")
+
+
+def test_feature_columns_keep_kinds_and_gaps(tmp_path):
+    nodes = write(tmp_path, "n.csv", "id,x,colour,ok\n0,1.5,red,true\n1,,,false\n")
+    features = read_graph(write(tmp_path, "e.csv", "source,target\n0,1\n"), nodes).features
+    assert {name: column.kind for name, column in features.items()} == {
+        "x": "number",
+        "colour": "category",
+        "ok": "boolean",
+    }
+    assert features["x"].missing.tolist() == features["colour"].missing.tolist() == [False, True]
+
+
+def test_a_table_of_nodes_belongs_to_a_networkx_graph_by_name(tmp_path):
+    _, nodes = frames(tmp_path)
+    edges, _ = frames(tmp_path)
+    graph = networkx.Graph(list(edges.itertuples(index=False))[::-1])
+    assert list(graph.nodes) != IDS
+    check(read_graph(graph, nodes))
+    clash = networkx.Graph([(1, "1")])
+    with pytest.raises(DataError, match="two nodes are called '1' when written as text"):
+        read_graph(clash)
+
+
+def test_values_in_the_neutral_form(tmp_path):
+    base = {"edge_index": np.array([[0, 1], [1, 2]]), "edge_weight": np.array([2.0, 3.0])}
+    np.savez(tmp_path / "v.npz", **base, y=np.array([0.5, np.nan, 2]))
+    dataset = read_graph(tmp_path / "v.npz", undirected=False)
+    assert dataset.graph.weights.tolist() == [2, 3]
+    assert dataset.values.shape == (3, 1)
+    assert dataset.labels is None
+    np.savez(tmp_path / "s.npz", **base, y=np.array([[1, 0], [0, 1], [-1, -1]]))
+    assert read_graph(tmp_path / "s.npz").label_sets.tolist() == [[1, 0], [0, 1], [-1, -1]]
+    with pytest.raises(DataError, match=r"id_column has no effect on a \.npz file"):
+        read_graph(tmp_path / "s.npz", id_column="x")

@@ -148,12 +148,17 @@ def _unpacked(raw: bytes, path: Path) -> bytes:
             import zstandard
         except ImportError:
             raise DataError.at(path, "reading .zst needs zstandard: pip install 'hgde[files]'") from None
+        content = []
         try:
-            with zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True) as stream:
-                content: bytes = stream.read()
-            return content
+            while raw:  # a file may be several frames, one after the other
+                frame = zstandard.ZstdDecompressor().decompressobj()
+                content.append(frame.decompress(raw))
+                if not frame.eof:
+                    raise DataError.at(path, "not a readable zstd file (it breaks off)")
+                raw = frame.unused_data
         except zstandard.ZstdError as error:
             raise DataError.at(path, f"not a readable zstd file ({error})") from None
+        return b"".join(content)
     return raw
 
 

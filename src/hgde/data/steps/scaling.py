@@ -61,6 +61,7 @@ class Standardise(Step):
         if matrix.dtype == torch.float64:
             # A constant far from zero has a deviation of rounding errors; dividing by it would make noise of them.
             varies &= deviation > 1e-12 * mean.abs()
+            mean = torch.where(varies, mean, matrix[0]) if matrix.shape[0] else mean
         deviation = torch.where(varies, deviation, torch.ones_like(deviation))
         if inputs.coded is not None:
             mean = torch.where(inputs.coded, torch.zeros_like(mean), mean)

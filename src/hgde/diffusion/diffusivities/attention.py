@@ -22,7 +22,7 @@ class Attention(Diffusivity):
     """Graph attention in the tangent space at the origin, averaged over heads.
 
     ``a_ij = w_ij exp(s_ij) / sum_k w_ik exp(s_ik)``, ``s_ij = LeakyReLU(a . [W u_i, W u_j])`` with ``u = log_o z``.
-    Only node scores ``[N, H]`` are formed; with edge weights or loops also ``[E, H]``.
+    Only node scores ``[N, H]`` are formed; with loops also ``[E, H]``.
     """
 
     @dataclass(frozen=True)
@@ -47,23 +47,22 @@ class Attention(Diffusivity):
         split = self.transform.view(-1, self.heads, self.target.shape[1])
         target = tangent @ torch.einsum("ihd,hd->ih", split, self.target)
         source = tangent @ torch.einsum("ihd,hd->ih", split, self.source)
-        if graph.weights is None and not self.self_loops:
-            return Operator(local=AttentionWeights(target, source, self.negative_slope))
-        return Operator(local=EdgeWeights(self._weighted(graph, target, source)))
+        if self.self_loops:
+            return Operator(local=EdgeWeights(self._with_loops(graph, target, source)))
+        edge = None if graph.weights is None else graph.weights.to(z.dtype)
+        return Operator(local=AttentionWeights(target, source, self.negative_slope, edge))
 
-    def _weighted(self, graph: Graph, target: Tensor, source: Tensor) -> Tensor:
-        """The softmax with edge weights and, where asked for, a loop of weight one at nodes without; ``[E]``."""
+    def _with_loops(self, graph: Graph, target: Tensor, source: Tensor) -> Tensor:
+        """The softmax with a loop of weight one at nodes that have none, ``[E]``; the loop itself pulls nothing."""
         slope = self.negative_slope
         score = functional.leaky_relu(target.index_select(0, graph.rows) + source.index_select(0, graph.indices), slope)
         loop = functional.leaky_relu(target + source, slope)
-        looped = (missing_loops(graph) if self.self_loops else torch.zeros_like(graph.degree, dtype=torch.bool))[
-            :, None
-        ]
+        looped = missing_loops(graph)[:, None]
         rows = graph.rows[:, None].expand_as(score)
         top = torch.where(looped, loop.detach(), -torch.inf).scatter_reduce(0, rows, score.detach(), "amax")
         share = edge_weights(graph, score.dtype)[:, None] * (score - top[graph.rows]).exp()
         # Where there is no loop its score may be far above the row's largest: the exponential must not see it.
-        own = torch.where(looped, (torch.where(looped, loop - top, 0.0)).exp(), 0.0)
+        own = torch.where(looped, torch.where(looped, loop - top, 0.0).exp(), 0.0)
         total = own.index_add(0, graph.rows, share)
         return (share / total.index_select(0, graph.rows)).mean(-1)
 

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from hgde.diffusion.degrees import Remembered, missing_loops
+from hgde.diffusion.degrees import Remembered, edge_weights, missing_loops
 from hgde.diffusion.diffusivity import Diffusivity, register_local
 from hgde.diffusion.operator import Operator
 from hgde.geometry import Manifold
@@ -18,17 +18,16 @@ from hgde.sections import Section, setting
 
 
 class Kinds(NamedTuple):
-    """The edges of a graph by kind: those of one curvature and one weight are alike.
+    """The edges of a graph by kind, those of one curvature being alike.
 
-    ``values [V, 1]`` are the distinct curvatures; kind ``k`` has curvature ``values[curvature[k]]`` and, on a weighted
-    graph, ``weight[k]``. ``kind [E]`` says what an edge is; ``occurrences [N, K]``, sparse, how often each kind arrives
-    at a node; ``looped [N, 1]``, which nodes have a loop counted, of curvature 0 and weight 1.
+    ``values [K, 1]`` are the distinct curvatures, ``kind [E]`` says which an edge has, ``weight [E]`` is the edges' own
+    weight. ``occurrences [N, K]``, sparse, has the weight of each kind that arrives at a node; ``looped [N, 1]`` says
+    which nodes have a loop counted, of curvature 0 and weight 1.
     """
 
     values: Tensor
-    curvature: Tensor | None
-    weight: Tensor | None
     kind: Tensor
+    weight: Tensor | None
     occurrences: Tensor
     looped: Tensor | None
 
@@ -38,7 +37,7 @@ class Ricci(Diffusivity):
     """Channel-wise softmax over neighbours of an MLP of the Ollivier-Ricci curvature.
 
     ``a_ij = w_ij exp(m(K_ij)) / sum_k w_ik exp(m(K_ik))``, the MLP ``m: 1 -> d -> LeakyReLU -> d`` applied to the
-    distinct values of the curvature only. Nothing of size edges x width is formed unless all edges differ in weight.
+    distinct values of the curvature only. Nothing of size edges x width is formed.
     """
 
     @dataclass(frozen=True)
@@ -64,23 +63,21 @@ class Ricci(Diffusivity):
 
     def _kinds(self, graph: Graph, dtype: torch.dtype) -> Kinds:
         values, kind = torch.unique(self._curvature(graph), return_inverse=True)
-        curvature = weight = None
-        if graph.weights is not None:
-            weights, place = torch.unique(graph.weights, return_inverse=True)
-            joint, kind = torch.unique(kind * max(weights.numel(), 1) + place, return_inverse=True)
-            curvature, weight = joint // weights.numel(), weights[joint % weights.numel()].to(dtype).unsqueeze(1)
-        count = values.numel() if curvature is None else curvature.numel()
-        # How often each kind occurs among the neighbours of a node: the normaliser is this matrix times the table.
-        pairs, counts = torch.unique(graph.rows * count + kind, return_counts=True)
+        count = values.numel()
+        # How much of each kind is among the neighbours of a node: the normaliser is this matrix times the table.
+        pairs, place = torch.unique(graph.rows * count + kind, return_inverse=True)
+        amount = torch.zeros(len(pairs), dtype=torch.float64, device=graph.device)
+        amount.index_add_(0, place, edge_weights(graph))
         occurrences = torch.sparse_coo_tensor(
             torch.stack([pairs // max(count, 1), pairs % max(count, 1)]),
-            counts.to(dtype),
+            amount.to(dtype),
             (graph.num_nodes, count),
             is_coalesced=True,
             check_invariants=False,
         )
+        weight = None if graph.weights is None else graph.weights.to(dtype)
         looped = missing_loops(graph).unsqueeze(1) if self.self_loops else None
-        return Kinds(values.to(dtype).unsqueeze(1), curvature, weight, kind, occurrences, looped)
+        return Kinds(values.to(dtype).unsqueeze(1), kind, weight, occurrences, looped)
 
     def _curvature(self, graph: Graph) -> Tensor:
         from hgde.graph.measures.ricci import ollivier_ricci
@@ -105,8 +102,6 @@ class Ricci(Diffusivity):
         loop = None
         if known.looped is not None:
             table, loop = table[:-1], table[-1:]
-        if known.curvature is not None and known.weight is not None:
-            table = known.weight * table.index_select(0, known.curvature)
         total = (
             torch.sparse.mm(known.occurrences, table)
             if len(table)
@@ -115,7 +110,7 @@ class Ricci(Diffusivity):
         if known.looped is not None and loop is not None:
             total = total + torch.where(known.looped, loop, torch.zeros_like(loop))
         scale = torch.where(total > 0, total, torch.ones_like(total)).reciprocal()
-        return Operator(local=ChannelWeights(table, known.kind, scale))
+        return Operator(local=ChannelWeights(table, known.kind, scale, known.weight))
 
     def extra_repr(self) -> str:
         return f"alpha={self.alpha}, self_loops={self.self_loops}"

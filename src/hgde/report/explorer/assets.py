@@ -14,6 +14,7 @@ PIECES = (
     "webgl.js",
     "panel.js",
     "controls.js",
+    "scene.js",
     "explorer.js",
     "mount.js",
 )

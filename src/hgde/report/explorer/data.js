@@ -67,7 +67,7 @@ async function readPayload(payload) {
   const positions = await unpack(payload.positions);
   const edges = shuffledEdges(await unpack(payload.edges));
   const { start, other } = neighbourLists(edges, count);
-  const degrees = (await unpack(payload.degrees)) ?? Uint32Array.from({ length: count }, (_, i) => start[i + 1] - start[i]);
+  const counted = () => Uint32Array.from({ length: count }, (_, i) => start[i + 1] - start[i]);
   return {
     title: payload.title,
     count,
@@ -80,7 +80,7 @@ async function readPayload(payload) {
     labels: await unpack(payload.labels),
     predictions: await unpack(payload.predictions),
     confidences: await unpack(payload.confidences),
-    degrees,
+    degrees: (await unpack(payload.degrees)) ?? counted(),
     local: await unpackWeights(payload.local),
     global: await unpackWeights(payload.global),
     energy: payload.energy,

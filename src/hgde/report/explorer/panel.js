@@ -82,17 +82,19 @@ function timeControls(parts, explorer) {
   });
   parts.timeWords = element("output", {}, "");
   parts.play = element("button", { type: "button", onclick: () => explorer.play(), "aria-pressed": "false" }, "Play");
-  return element("div", { class: "hgde-time" }, element("span", {}, "Diffusion time "), parts.timeWords, parts.time, parts.play);
+  const words = element("span", {}, "Diffusion time ");
+  return element("div", { class: "hgde-time" }, words, parts.timeWords, parts.time, parts.play);
 }
 
 function energyCurve(parts, explorer) {
   const { times, curves } = explorer.data.energy;
   const [width, height, left, bottom, top] = [260, 120, 40, 18, 8];
-  const logs = curves.flatMap((curve) => curve.values).map((v) => Math.log10(Math.max(v, 1e-300)));
+  const log = (value) => Math.log10(Math.max(value, 1e-300));
+  const logs = curves.flatMap((curve) => curve.values).map(log);
   const [low, high] = [Math.min(...logs), Math.max(...logs)];
   const span = Math.max(times[times.length - 1] - times[0], 1e-12);
   const x = (t) => left + ((t - times[0]) / span) * (width - left - 6);
-  const y = (v) => top + ((high - Math.log10(Math.max(v, 1e-300))) / Math.max(high - low, 1e-12)) * (height - top - bottom);
+  const y = (v) => top + ((high - log(v)) / Math.max(high - low, 1e-12)) * (height - top - bottom);
   const svg = svgElement("svg", {
     viewBox: `0 0 ${width} ${height}`, class: "hgde-energy", role: "img",
     "aria-label": `Dirichlet energy from ${shortNumber(curves[0].values[0])} to ${shortNumber(curves[0].values.at(-1))}`,

@@ -176,7 +176,10 @@ class WebglRenderer {
     const { gl } = this;
     const { uniform, attribute } = this.pointProgram;
     gl.uniform1f(uniform("size"), 2 * style.pointRadius + 1);
-    const given = [["z", this.positionBuffer, 2, gl.FLOAT, false], ["colour", this.colourBuffer, 4, gl.UNSIGNED_BYTE, true]];
+    const given = [
+      ["z", this.positionBuffer, 2, gl.FLOAT, false],
+      ["colour", this.colourBuffer, 4, gl.UNSIGNED_BYTE, true],
+    ];
     for (const [name, buffer, parts, type, scaled] of given) {
       gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
       gl.enableVertexAttribArray(attribute(name));

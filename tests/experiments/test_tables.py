@@ -1,0 +1,169 @@
+"""Tables: every cell has valid settings; a small one runs, is killed, goes on, and is checked again."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hgde.experiments.defaults import standings
+from hgde.experiments.reproduce import check_again, reproduce, search_of, stored_row, write_index
+from hgde.experiments.stats import DIFFERENT, EQUAL
+from hgde.experiments.table_report import page
+from hgde.experiments.tables import NAMES, TableError, load_table, make_table
+from hgde.pipeline.settings import make_settings
+
+SMALL = {
+    "title": "Small",
+    "task": "nodes",
+    "trials": 2,
+    "systems": ["gcn", "label-propagation", "no-such-system"],
+    "data": {
+        "disease-sim": {
+            "title": "Disease",
+            "published": "disease",
+            "splits": [0, 1],
+            "settings": {
+                "data": {"name": "disease-sim", "options": ["num_nodes=200"]},
+                "training": {"epochs": 15},
+            },
+        }
+    },
+}
+PUBLISHED = {"columns": ["disease"], "gcn": [[10.0, 0.5]], "label-propagation": [[99.9, 0.1]]}
+
+
+def small():
+    return make_table("small", SMALL, PUBLISHED)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_cell_has_settings_that_can_be_used(name):
+    table = load_table(name)
+    cells = table.cells()
+    assert len({cell.path for cell in cells}) == len(cells)
+    for cell in cells:
+        make_settings(cell.settings)
+        if cell.system.is_trained:
+            assert search_of(table, cell).trials == table.trials
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_published_figures_stand_beside_the_right_column(name):
+    table = load_table(name)
+    for row, figures in table.published.items():
+        assert row == "columns" or len(figures) == len(table.published["columns"]), row
+    if name == "nodes":
+        figures = {(c.data.key, c.system.name): c.published for c in table.cells()}
+        assert figures["cora", "hgde-e"] == (84.4, 0.7)
+        assert figures["airport", "hybonet"] == (90.9, 1.4)
+
+
+def test_an_unknown_table_is_named():
+    with pytest.raises(TableError, match="no table 'node'"):
+        load_table("node")
+
+
+def test_web_graphs_have_five_seeds_on_each_of_ten_splits():
+    for data in load_table("hetero").data:
+        assert len(data.places) == 50
+
+
+def test_a_small_table_from_nothing_to_a_page(tmp_path):
+    said = []
+    store = reproduce(small(), tmp_path, workers=0, say=said.append)
+    assert any("no-such-system" in words for words in said)
+    rows = {cell.system.name: stored_row(small(), cell, store) for cell in small().cells()}
+    assert {name: len(row.scores) for name, row in rows.items()} == {"gcn": 2, "label-propagation": 2}
+    text = (tmp_path / "small.md").read_text()
+    assert "reached" in text.split("| gcn |")[1].splitlines()[0]
+    assert "not reached" in text.split("| label-propagation |")[1].splitlines()[0]
+    assert "2 trials" in text
+    assert sorted(path.name for path in (tmp_path / "small").iterdir()) == [
+        "disease-sim--clean--gcn.json",
+        "disease-sim--clean--label-propagation.json",
+    ]
+    told = []
+    reproduce(small(), tmp_path, workers=0, on_done=lambda done, *_: told.append(done))
+    assert told == [], "a finished table has nothing to do"
+    write_index(tmp_path)
+
+
+def test_a_check_says_equal_and_can_say_different(tmp_path):
+    reproduce(small(), tmp_path / "results", workers=0)
+    (check,) = check_again(small(), tmp_path / "results", tmp_path / "scratch", workers=0)
+    assert check.verdict == EQUAL
+    path = tmp_path / "results" / "small" / "disease-sim--clean--gcn.json"
+    content = json.loads(path.read_text())
+    for key, record in content["records"].items():
+        if not key.startswith("trial"):
+            record["result"]["test"]["accuracy"] = 0.01
+    path.write_text(json.dumps(content))
+    (check,) = check_again(small(), tmp_path / "results", tmp_path / "other", workers=0)
+    assert check.verdict == DIFFERENT
+
+
+@pytest.mark.slow
+def test_a_table_killed_half_way_goes_on_to_the_same_records(tmp_path):
+    reproduce(small(), tmp_path / "whole", workers=0)
+    script = tmp_path / "run.py"
+    script.write_text(
+        "import sys, time\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "from pathlib import Path\n"
+        "from hgde.experiments.reproduce import reproduce\n"
+        "from test_tables import small\n"
+        "def slowly(*_): time.sleep(1)\n"
+        "if __name__ == '__main__':\n"
+        f"    reproduce(small(), Path({str(tmp_path / 'killed')!r}), workers=1, on_done=slowly)\n"
+    )
+    process = subprocess.Popen([sys.executable, str(script)], env=os.environ)
+    gcn = tmp_path / "killed" / "small" / "disease-sim--clean--gcn.json"
+    deadline = time.monotonic() + 120
+    while not gcn.exists() and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert gcn.exists()
+    done = set(json.loads(gcn.read_text())["records"])
+    assert 0 < len(done) < 4
+    reproduce(small(), tmp_path / "killed", workers=0)
+    for cell in ("disease-sim--clean--gcn", "disease-sim--clean--label-propagation"):
+        whole, killed = (_scores(tmp_path / name / "small" / f"{cell}.json") for name in ("whole", "killed"))
+        assert whole == killed
+
+
+def _scores(path):
+    """Everything of the records but times and memory."""
+    content = json.loads(path.read_text())
+    timed = ("seconds", "epoch_ms", "peak_mib")
+    return {
+        key: {name: value for name, value in record["result"].items() if name not in timed}
+        for key, record in content["records"].items()
+    }
+
+
+def test_pages_name_failures(tmp_path):
+    broken = make_table("small", {**SMALL, "trials": 1, "systems": ["hgde"]}, {})
+    broken.data[0].settings["training"]["lr"] = 1e30
+    store = reproduce(broken, tmp_path, workers=0)
+    text = page(broken, [(cell, stored_row(broken, cell, store)) for cell in broken.cells()])
+    assert "## Failures" in text
+
+
+def test_standings_by_hand():
+    scores = {
+        "a": {"hgde": 80.0, "gcn": 79.0, "mlp": 60.0},
+        "b": {"hgde": 70.0, "gcn": 73.0, "mlp": 60.0},
+        "c": {"hgde": 90.0, "gcn": 90.4, "mlp": 91.0},
+    }
+    found = {standing.system: standing for standing in standings(scores)}
+    assert found["hgde"].rank == pytest.approx((1 + 2 + 3) / 3)
+    assert found["gcn"].rank == pytest.approx((2 + 1 + 2) / 3)
+    assert found["hgde"].within == pytest.approx(1 / 3)
+    assert found["hgde"].worst_to_gcn == pytest.approx(-3.0)
+    assert found["hgde"].worst_on == "b"

@@ -22,9 +22,6 @@ def held_out(table):
     return table[table["part"] == "test"]
 
 
-
-
-
 def test_regression(tmp_path):
     table = train(made_graphs.regression(), tmp_path, "--task", "regression")
     assert list(table.columns) == ["id", "prediction", "truth", "part"]

@@ -68,7 +68,9 @@ class DataSettings(Section):
     protocol: str = setting(
         "clean", "Which split: the literature's with its faults, or one without leaks.", choices=("clean", "published")
     )
-    split: int = setting(0, "Number of the split where a set has several fixed ones, else its seed.", at_least=0)
+    split: int = setting(
+        0, "Number of the split where a set has several fixed ones, else its seed.", at_least=0, below=2**32
+    )
     largest_component: bool = setting(False, "Keep only the largest connected component.")
     neighbours: int = setting(
         5,

@@ -30,8 +30,8 @@ def report(
     Settings, data, scores beside baselines that cost nothing, curves, confusion matrix, calibration, energy, the disk
     to move about in, the worst mistakes, warnings, and how to do it again.
     """
-    from hgde.progress import working
     from hgde.pipeline import RunError
+    from hgde.progress import working
     from hgde.report.from_run import report_of_run
     from hgde.report.page import write_report
 

@@ -14,6 +14,7 @@ from hgde.models import HGDE
 from hgde.pipeline import Fitted, RunError, RunFolder, load, versions
 from hgde.pipeline.fitted import node_ids
 from hgde.pipeline.presets import Choice, Rung
+from hgde.report.callbacks import flat
 from hgde.report.command import command_of
 from hgde.report.contents import DiskView, EnergyCurve, History, RunReport, Score
 from hgde.report.embedding import disk_view, energy_curve, states_over_time
@@ -83,15 +84,6 @@ def explorer_of_run(
     times, states = states_over_time(fitted)
     view = disk_view(fitted, times, states, method=method, ids=ids, **parts_of(fitted, ids)[1])
     return dataset.name, view, energy_curve(fitted, times, states)
-
-
-def flat(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Nested sections as one level of dotted names."""
-    result: dict[str, Any] = {}
-    for name, value in values.items():
-        place = f"{above}{name}"
-        result |= flat(value, f"{place}.") if isinstance(value, Mapping) else {place: value}
-    return result
 
 
 def _result(run: RunFolder, seed: int) -> dict[str, Any]:

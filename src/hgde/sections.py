@@ -385,7 +385,9 @@ def _convert(wanted: Any, value: Any) -> Any:
 
 def _convert_tuple(arguments: tuple[Any, ...], value: Any) -> tuple[Any, ...] | None:
     if isinstance(value, str):
-        value = [part.strip() for part in value.replace("/", ",").split(",") if part.strip()]
+        # 1/0.6/0.1 is how papers write shares; a name may hold a slash of its own.
+        listed = value.replace("/", ",") if arguments[0] is float else value
+        value = [part.strip() for part in listed.split(",") if part.strip()]
     if not isinstance(value, list | tuple):
         return None
     kinds = [arguments[0]] * len(value) if Ellipsis in arguments else list(arguments)

@@ -2,10 +2,10 @@
 
 import pytest
 import typer
+from hgde.settings import FIELDS
 from typer.testing import CliRunner
 
 from hgde.cli.main import app
-from hgde.settings import FIELDS
 
 COMMANDS = sorted(typer.main.get_command(app).commands)
 

@@ -73,7 +73,7 @@ def test_matrices_are_scaled_by_the_written_formulas(kind, how):
         "rows": lambda: x / x.abs().sum(1, keepdim=True).clamp_min(1e-30),
         "unit": lambda: x / x.norm(dim=1, keepdim=True).clamp_min(1e-30),
         "columns": lambda: (x - x.mean(0)) / (deviation * x.shape[1] ** 0.5),
-    }[{"auto": "columns" if kind == "dense" else "rows"}.get(how, how)]()
+    }[{"auto": "columns" if kind == "dense" else "unit"}.get(how, how)]()
     torch.testing.assert_close(dense(found), expected)
     assert found.dtype == torch.float32
     assert isinstance(found, SparseFeatures) == (kind == "sparse" and how != "columns")

@@ -158,3 +158,19 @@ def test_ricci_takes_alpha_from_its_settings():
     z, manifold = points(0.7, 1), PoincareBall(0.7)
     one, two = (m(z, graph, manifold).edges(graph) for m in (module, other))
     assert not torch.allclose(one, two)
+
+
+def test_a_prepared_graph_is_cached_and_gives_the_same_weights(tmp_path, monkeypatch):
+    monkeypatch.setenv("HGDE_CACHE", str(tmp_path))
+    graph, _ = directed_hub(False)
+    other, _ = directed_hub(True)
+    z, manifold = points(0.7, 1), PoincareBall(0.7)
+    torch.manual_seed(0)
+    module = make_diffusivity("ricci", WIDTH, alpha=ALPHA).double()
+    with torch.no_grad():
+        plain = module(z, graph, manifold).edges(graph)
+        assert not list(tmp_path.rglob("*.npz")), "a graph that was not prepared leaves nothing on the disk"
+        module.prepare(graph)
+        module(z, other, manifold)
+        torch.testing.assert_close(module(z, graph, manifold).edges(graph), plain, rtol=0, atol=0)
+    assert len(list(tmp_path.rglob("*.npz"))) == 1

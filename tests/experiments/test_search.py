@@ -4,6 +4,7 @@ import json
 import sys
 
 import pytest
+from graphs import write_blocks
 
 from hgde.experiments.search import Search, Searcher, SearchError, search_all
 from hgde.experiments.space import Dimension, SpaceError, exists, read_space, space_for
@@ -13,8 +14,6 @@ from hgde.experiments.tune import tune
 from hgde.models.base import MODELS
 from hgde.pipeline.settings import make_settings, read_settings
 from hgde.sections import SettingsError, nested, overlay
-
-from graphs import write_blocks
 
 SHORT = {"training": {"epochs": 12}, "run": {"threads": 1}}
 

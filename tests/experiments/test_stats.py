@@ -46,7 +46,9 @@ def test_correction_for_overlapping_training_parts_makes_it_less_sure():
 def test_seeds_on_one_split_are_not_independent():
     """Fifty runs on ten splits have the standard error of ten means."""
     random = np.random.default_rng(0)
-    scores = {(split, seed): float(value) for split in range(10) for seed, value in enumerate(random.normal(split, 0.1, 5))}
+    scores = {
+        (split, seed): float(value) for split in range(10) for seed, value in enumerate(random.normal(split, 0.1, 5))
+    }
     spread = Spread.of(scores)
     means = [np.mean([scores[split, seed] for seed in range(5)]) for split in range(10)]
     assert spread.count == 50
@@ -73,7 +75,13 @@ def test_holm_against_hand_computed_values():
 
 @pytest.mark.parametrize(
     ("mean", "error", "said"),
-    [(85.0, 0.1, REACHED), (84.5, 0.1, UNDECIDED), (84.3, 0.3, UNDECIDED), (83.5, 0.1, NOT_REACHED), (90.0, math.nan, UNDECIDED)],
+    [
+        (85.0, 0.1, REACHED),
+        (84.5, 0.1, UNDECIDED),
+        (84.3, 0.3, UNDECIDED),
+        (83.5, 0.1, NOT_REACHED),
+        (90.0, math.nan, UNDECIDED),
+    ],
 )
 def test_verdicts_at_two_standard_errors(mean, error, said):
     """Published 84.4 with deviation 0.7 has an error of 0.22 itself."""
@@ -97,3 +105,9 @@ def test_a_run_done_again_is_equal_within_or_different():
 def test_a_single_stored_run_is_equal_or_different():
     assert compare_again(80.0, {(0, 0): 80.0}, (0, 0))[0] == EQUAL
     assert compare_again(80.1, {(0, 0): 80.0}, (0, 0))[0] == DIFFERENT
+
+
+def test_two_stored_runs_do_not_let_everything_pass():
+    stored = places([80.0, 81.0])
+    assert compare_again(81.9, stored, (0, 0)) == (WITHIN, (79.0, 82.0))
+    assert compare_again(82.1, stored, (0, 0))[0] == DIFFERENT

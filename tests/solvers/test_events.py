@@ -15,7 +15,7 @@ def decay(t, x):
 
 
 def steps(method, size=0.02):
-    return {"rtol": 1e-9} if resolve(method).adaptive else {"step": size}
+    return {"rtol": 1e-6} if resolve(method).adaptive else {"step": size}
 
 
 @pytest.mark.parametrize("gradient", ["backprop", "recompute"])
@@ -31,16 +31,16 @@ def test_an_event_is_located(method, gradient):
     assert solution.event == 0
     assert solution.times[:2] == (0.0, 0.5)
     assert len(solution.times) == len(solution.trajectory) == 3
-    assert float(solution.final) == pytest.approx(0.5, abs=1e-9)
-    accuracy = 1e-8 if method in ("dopri5", "bosh3", "rk4", "explicit_adams", "implicit_adams") else 2e-2
+    assert float(solution.final.detach()) == pytest.approx(0.5, abs=1e-9)
+    accuracy = 1e-6 if method in ("dopri5", "bosh3", "rk4", "explicit_adams", "implicit_adams") else 2e-2
     assert solution.times[-1] == pytest.approx(math.log(2.0), abs=accuracy)
     (slope,) = torch.autograd.grad(solution.final.sum(), x0)
     assert float(slope) == pytest.approx(0.5, abs=0.02)
 
 
 def test_the_first_event_in_a_step_wins():
-    events = [lambda t, x: x.sum() - 0.2, lambda t, x: x.sum() - 0.6, lambda t, x: x.sum() + 1.0]
-    solution = odeint(decay, torch.ones(1, dtype=torch.float64), (0.0, 5.0), step=5.0, events=events)
+    events = [lambda t, x: x.sum() - 0.45, lambda t, x: x.sum() - 0.6, lambda t, x: x.sum() + 1.0]
+    solution = odeint(decay, torch.ones(1, dtype=torch.float64), (0.0, 5.0), step=1.0, events=events)
     assert solution.event == 1
     assert float(solution.final) == pytest.approx(0.6, abs=1e-12)
 

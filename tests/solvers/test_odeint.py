@@ -1,6 +1,5 @@
 """The entry: times, flows, interpolation, statistics, step control, isometries."""
 
-
 import pytest
 import torch
 import torchdiffeq

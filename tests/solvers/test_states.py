@@ -73,11 +73,11 @@ def test_gradients_flow_through_tuples():
         assert torch.equal(a, b)
         assert float(a.abs().max()) > 0
 
-    def final(x, y):
-        end = odeint(coupled, (x, y), TIMES, manifold=(ball, lorentz), method="rk4", step=0.25).final
+    def final(x, v):
+        end = odeint(coupled, (x, lorentz.expmap0(v)), TIMES, manifold=(ball, lorentz), method="rk4", step=0.25).final
         return end[0], lorentz.logmap0(end[1])
 
-    inputs = (x0[:1].clone().requires_grad_(), y0[:1, :1].clone().requires_grad_())
+    inputs = (x0[:1].clone().requires_grad_(), lorentz.logmap0(y0[:1, :1]).clone().requires_grad_())
     assert torch.autograd.gradcheck(final, inputs, atol=1e-6, rtol=1e-4)
 
 
@@ -115,7 +115,7 @@ def test_every_point_of_every_part_meets_the_tolerance():
         ({"manifold": Euclidean()}, r"each of the 2 parts of x0, got Euclidean"),
         ({"manifold": (Euclidean(), PoincareBall(1.0))}, r"part 1 of x0 is not a valid state.*beyond"),
         ({"x0": (torch.ones(2), torch.ones(3, dtype=torch.float64))}, r"one dtype and device"),
-        ({"field": lambda t, s: s[0]}, r"to return 2 tensors like the state, got Tensor"),
+        ({"field": lambda t, s: s[0]}, r"to return a tuple of 2 tensors like the state, got Tensor"),
         ({"field": lambda t, s: (s[0], s[0])}, r"part 1 of what the field returns to have shape \(3,\)"),
     ],
 )

@@ -79,9 +79,7 @@ def reproduce(
     if page:
         written = write_page(definition, results, Store(results))
     else:
-        reproduce(
-            definition, results, only=wanted, workers=count, minutes=minutes, retry=retry, on_done=tell, say=say
-        )
+        reproduce(definition, results, only=wanted, workers=count, minutes=minutes, retry=retry, on_done=tell, say=say)
         written = results / f"{table}.md"
     write_index(results)
     console.print(f"wrote {written}")

@@ -10,8 +10,9 @@ import typer
 from hgde.cli.errors import friendly
 from hgde.cli.options import with_settings
 from hgde.cli.use import AsJson, print_json
-from hgde.pipeline import Settings
+from hgde.pipeline import RunFolder, Settings, Summary
 from hgde.pipeline.folder import RunError
+from hgde.pipeline.remarks import Remarks, remarks
 from hgde.sections import overlay
 
 
@@ -44,8 +45,6 @@ def train(
       hgde train --model gcn --data cora                     another model, same split and trainer
       hgde train --resume runs/cora-nodes --epochs 800       go on where a run was stopped
     """
-    from rich.console import Console
-
     from hgde import pipeline
     from hgde.pipeline.progress import TrainingBar
 
@@ -59,18 +58,41 @@ def train(
     except KeyboardInterrupt:
         typer.secho(f"go on with: hgde train --resume {folder}", fg="yellow", err=True)
         raise
-    summary = result.summary
+    said = remarks(result)
+    RunFolder(folder).write("remarks.json", said.to_dict())
     if as_json:
-        print_json({"folder": str(folder), **summary.to_dict()})
+        print_json({"folder": str(folder), **result.summary.to_dict(), "remarks": said.to_dict()})
         return
+    _print_result(result.summary, said, folder)
+
+
+def _print_result(summary: Summary, said: Remarks, folder: Path) -> None:
+    from rich.console import Console
+
     console = Console(highlight=False)
-    shown = summary.metric.name
-    if summary.metric.name in ("rmse", "mae"):
-        console.print(f"test {shown}: [bold]{summary.mean():.4g} ± {summary.std():.2g}[/bold]")
-    else:
-        spread = f" ± {100 * summary.std():.1f}" if len(summary.outcomes) > 1 else ""
-        console.print(f"test {shown}: [bold]{100 * summary.mean():.1f}{spread} %[/bold]")
-    console.print(f"kept in {folder} (use it: hgde predict {folder}; look at it: hgde report {folder})", soft_wrap=True)
+    metric, scores = summary.metric.name, [summary.mean(), summary.std()]
+    is_share = metric not in ("rmse", "mae", "log_loss")
+    shown = [f"{100 * score:.1f}" if is_share else f"{score:.4g}" for score in scores]
+    spread = f" ± {shown[1]}" if len(summary.outcomes) > 1 else ""
+    sizes = ", ".join(f"{size:,} {_PARTS[name]}" for name, size in said.parts.items())
+    classes = f"; {len(said.classes)} classes" if said.classes else ""
+    console.print(f"{sizes}{classes}", style="dim", soft_wrap=True)
+    console.print(f"test {metric}: [bold]{shown[0]}{spread}{' %' if is_share else ''}[/bold]")
+    if said.baselines:
+        beside = ", ".join(
+            f"{name} {100 * score:.1f}" if is_share else f"{name} {score:.4g}" for name, score in said.baselines.items()
+        )
+        console.print(f"for nothing: {beside}", style="dim", soft_wrap=True)
+    for warning in said.warnings:
+        console.print(f"warning: {warning}", style="yellow", soft_wrap=True, markup=False)
+    console.print(
+        f"kept in {folder} (use it: hgde predict {folder}; look at it: hgde report {folder})",
+        soft_wrap=True,
+        markup=False,
+    )
+
+
+_PARTS = {"train": "for training", "val": "for validation", "test": "for testing"}
 
 
 def _raised(given: dict[str, Any], out: Path | None) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def tune(
         console.print(table)
     start = tuned.found.trials[0].score
     console.print(
-        f"best of {len(tuned.found.trials)} trials: cross-fitted validation {tuned.metric} [bold]{best.score:.4f}[/bold]"
+        f"best of {len(tuned.found.trials)} trials: cross-fitted {tuned.metric} [bold]{best.score:.4f}[/bold]"
         + (f" (start: {start:.4f})" if start is not None else "")
     )
     console.print("wrote " + ", ".join(str(file) for file in tuned.files), soft_wrap=True)

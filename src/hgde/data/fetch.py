@@ -46,11 +46,11 @@ def sha256_of(path: Path) -> str:
 
 def verify(path: Path, file: RemoteFile) -> None:
     """Refuse a file whose SHA-256 is not the registered one."""
-    found = sha256_of(path)
-    if found != file.sha256:
+    actual = sha256_of(path)
+    if actual != file.sha256:
         raise DataError.at(
             path,
-            f"is not the file that belongs here: SHA-256 {found[:16]}..., expected {file.sha256[:16]}... "
+            f"is not the file that belongs here: SHA-256 {actual[:16]}..., expected {file.sha256[:16]}... "
             f"({path.stat().st_size} bytes, expected {file.size}). Delete it, or get it again from {file.address}",
         )
 

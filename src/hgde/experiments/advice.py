@@ -50,7 +50,9 @@ def advise(rows: Sequence[Row]) -> str:
     untrained = [row for row in level if not row.system.is_trained]
     if untrained:
         chosen = _cheapest(untrained)
-        return f"Take {chosen.name} ({_score(chosen)}): it needs no training and is {_as_good(chosen, best)}{curvature}."
+        return (
+            f"Take {chosen.name} ({_score(chosen)}): it needs no training and is {_as_good(chosen, best)}{curvature}."
+        )
     chosen = _cheapest(level)
     others = [row.name for row in level if row is not chosen]
     why = "ahead of all others" if not others else f"the fastest of those not told apart from the best ({named})"

@@ -146,9 +146,7 @@ class _Plan:
     seconds: dict[str, float]
 
 
-def _plan(
-    request: Request, out: Path, found: Mapping[str, Found], places: Sequence[Place], began: float
-) -> _Plan:
+def _plan(request: Request, out: Path, found: Mapping[str, Found], places: Sequence[Place], began: float) -> _Plan:
     """Fit the runs into the time that is left; kept on disk, so that a comparison gone on with has the same runs."""
     path = out / "plan.json"
     wanted = {"trials": request.trials, "places": [list(place) for place in places], "minutes": request.minutes}

@@ -35,7 +35,7 @@ def fact_lines(facts: dict[str, Any]) -> list[str]:
         return []
     homophily = facts.get("homophily")
     parts = facts.get("parts", {})
-    lines = [
+    return [
         f"{facts['data']}: {facts['nodes']:,} nodes, {facts['edges']:,} edges, mean degree {facts['mean_degree']:g}, "
         f"largest {facts['max_degree']:,}, {facts['components']:,} components",
         f"features: {facts['features']}; classes: {facts['classes']}; homophily: "
@@ -44,7 +44,6 @@ def fact_lines(facts: dict[str, Any]) -> list[str]:
         f"{facts['delta_samples']:,} four-tuples (0 for a tree)",
         f"split {facts['split']}: " + ", ".join(f"{name} {size:,}" for name, size in parts.items()),
     ]
-    return lines
 
 
 def cells(row: Row) -> list[str]:
@@ -55,20 +54,20 @@ def cells(row: Row) -> list[str]:
     against = row.against_best
     gap = "best" if against is None else f"{against.difference:+.2f}"
     if against is not None and not math.isnan(row.p):
-        gap += f" (p={row.p:.2g})" if row.p >= 0.001 else " (p<.001)"
+        gap += f" ({row.p:.2g})" if row.p >= 0.001 else " (<.001)"
     return [
         row.name,
         f"{spread.mean:.2f} ± {spread.std:.2f}",
         "" if math.isnan(spread.error) else f"{spread.error:.2f}",
         gap,
         count(row.parameters),
-        f"{row.epoch_ms:.1f}" if row.epoch_ms > 0 else "-",
-        "-" if math.isnan(row.peak_mib) else f"{row.peak_mib:.0f}",
+        _short(row.epoch_ms, 1) if row.epoch_ms > 0 else "-",
+        "-" if math.isnan(row.peak_mib) else _short(row.peak_mib, 0),
         f"{spread.count}/{row.expected}",
     ]
 
 
-HEAD = ("system", "{metric}", "s.e.", "to the best", "param.", "ms/ep.", "MiB", "runs")
+HEAD = ("system", "{metric}", "s.e.", "to best (p)", "param.", "ms/ep.", "MiB", "runs")
 
 
 def _heads(comparison: Comparison) -> list[str]:
@@ -164,6 +163,10 @@ def count(number: int) -> str:
         if number >= limit:
             return f"{number / limit:.3g}{unit}"
     return str(number)
+
+
+def _short(number: float, digits: int) -> str:
+    return f"{number:.{digits}f}" if number < 1000 else f"{number:.0f}"
 
 
 def _blank(value: Any) -> Any:

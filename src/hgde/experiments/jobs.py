@@ -110,10 +110,10 @@ def run_jobs(
 
 
 def _work(jobs: list[Job], workers: int | Crew, deadline: float | None, most: int) -> Iterator[Done]:
-    if isinstance(workers, Crew):
-        yield from _in_processes(jobs, workers, deadline, most)
-    elif workers == 0:
+    if (workers.count if isinstance(workers, Crew) else workers) == 0:
         yield from _in_this_process(jobs, deadline)
+    elif isinstance(workers, Crew):
+        yield from _in_processes(jobs, workers, deadline, most)
     elif jobs:
         with Crew(workers) as crew:
             yield from _in_processes(jobs, crew, deadline, most)

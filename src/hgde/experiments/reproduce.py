@@ -16,6 +16,7 @@ from hgde.experiments.search import Search, Searcher, search_all
 from hgde.experiments.space import Dimension, space_for
 from hgde.experiments.stats import Place, compare_again
 from hgde.experiments.store import Store
+from hgde.experiments.systems import chooses_itself
 from hgde.experiments.table import Row, make_row, unit_of
 from hgde.experiments.tables import Cell, Data, Table
 from hgde.training.checkpoint import write_atomically
@@ -111,7 +112,9 @@ def search_of(table: Table, cell: Cell) -> Search:
     assert model is not None
     space = tuple(d for d in space_for(model) if not _is_fixed(d, cell.system.changes))
     folds = tuple((split, 1000 + k) for k, split in enumerate((cell.data.splits * table.folds)[: table.folds]))
-    return Search(cell.path, cell.settings, space, table.trials, folds, cost=cell.cost)
+    # What a user would have got by default is tried as well, where a model chooses among presets of its own.
+    starts = ({"preset": "auto"},) if chooses_itself(model) and table.trials > 2 else ()
+    return Search(cell.path, cell.settings, space, table.trials, folds, starts=starts, cost=cell.cost)
 
 
 def _is_fixed(dimension: Dimension, changes: Mapping[str, Any]) -> bool:
@@ -164,7 +167,7 @@ def write_index(results: Path) -> Path:
 
     lines = [
         "# Results", "",
-        "One page per table, one JSON file per cell with every run and every trial behind it. All of it is made, and can "
+        "One page per table, one JSON file per cell with every run and every trial behind it. It is made, and can "
         "be made again, by `hgde reproduce TABLE`; `hgde reproduce TABLE --quick` does a few runs again and compares.",
         "Settings were chosen on validation parts alone. Figures called *published* are the paper's; all others were "
         "measured here.", "", "| table | what | cells | runs |", "| --- | --- | ---: | ---: |",

@@ -41,6 +41,7 @@ class Search:
         seed: of the proposals.
         seconds: how long one trial may take.
         total_seconds: no new round begins after trials that took so long together.
+        starts: further settings (nested, laid over ``base``) tried before anything is proposed.
         prune: give up trials that are behind the median of the finished ones at some epochs.
     """
 
@@ -52,6 +53,7 @@ class Search:
     seed: int = 0
     seconds: float | None = None
     total_seconds: float | None = None
+    starts: tuple[Mapping[str, Any], ...] = ()
     prune: bool = True
     cost: float = 0.0
 
@@ -62,6 +64,7 @@ class Trial:
 
     number: int
     changes: dict[str, Any]
+    settings: dict[str, Any]
     score: float | None
     seconds: float
     stopped: str | None = None
@@ -122,7 +125,7 @@ class Searcher:
                 break
             trial = _trial(len(self.trials), changes, done)
             self.trials.append(trial)
-            if self._study is not None:
+            if self._study is not None and asked is not None:
                 import optuna
 
                 if trial.score is None:
@@ -135,23 +138,28 @@ class Searcher:
         whole = [trial for trial in self.trials if trial.score is not None and trial.stopped is None]
         whole = whole or [trial for trial in self.trials if trial.score is not None]
         best = max(whole, key=lambda trial: (trial.score or 0.0, -trial.number), default=None)
-        settings = overlay(self.search.base, nested(best.changes)) if best is not None else dict(self.search.base)
+        settings = best.settings if best is not None else dict(self.search.base)
         return Found(settings, self.trials, best, self._importances())
 
     def _ask(self, number: int) -> tuple[Job, dict[str, Any], Any]:
+        search = self.search
         changes: dict[str, Any] = {}
         asked = None
-        if self._study is not None:
-            asked = self._study.ask()
-            changes = self._suggest(asked)
-        if number == 0:
-            changes = {}
+        if 0 < number <= len(search.starts):
+            settings = overlay(search.base, search.starts[number - 1])
+            changes = flat(search.starts[number - 1])
+        else:
+            if self._study is not None:
+                asked = self._study.ask()
+                suggested = self._suggest(asked)
+                changes = suggested if number else {}
+            settings = overlay(search.base, nested(changes))
+            if number and settings.get("preset") == "auto":
+                settings["preset"] = "none"  # what is proposed is meant as it stands
         more: dict[str, Any] = {"folds": [list(fold) for fold in self.search.folds], "changes": changes}
         bars = self._bars()
         if bars:
             more["bars"] = bars
-        settings = overlay(self.search.base, nested(changes))
-        search = self.search
         job = Job(search.cell, f"trial-{number:03d}", "trial", settings, more, search.seconds, search.cost)
         return job, changes, asked
 
@@ -249,11 +257,20 @@ def search_all(
 def _trial(number: int, changes: dict[str, Any], done: Done) -> Trial:
     result = done.result
     if result is None:
-        return Trial(number, changes, None, done.seconds, failure=done.failure)
+        return Trial(number, changes, dict(done.job.settings), None, done.seconds, failure=done.failure)
     return Trial(
-        number, changes, float(result["score"]), done.seconds, result["stopped"], None, result["epoch_ms"],
-        max(result["epochs"], default=0), result["reached"],
+        number, changes, dict(done.job.settings), float(result["score"]), done.seconds, result["stopped"], None,
+        result["epoch_ms"], max(result["epochs"], default=0), result["reached"],
     )  # fmt: skip
+
+
+def flat(values: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+    """``{"a": {"b": 1}}`` as ``{"a.b": 1}``."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        where = f"{path}.{key}" if path else key
+        found |= flat(value, where) if isinstance(value, Mapping) else {where: value}
+    return found
 
 
 def _resolved(base: Mapping[str, Any]) -> dict[str, Any]:

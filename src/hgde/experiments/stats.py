@@ -125,18 +125,19 @@ def compare_again(again: float, stored: Mapping[Place, float], place: Place) -> 
     """Whether a run done again agrees with the stored runs of its cell, and the interval that decides.
 
     Equal: the very same score. Within: inside the interval in which a further run is expected with 95 % confidence,
-    ``mean +- t s sqrt(1 + 1/n)`` of the stored runs (of its own split where that has at least three).
+    ``mean +- t s sqrt(1 + 1/n)`` of the stored runs (of its own split where that has at least three). With fewer than
+    three, t would let anything pass: the range of the runs then, widened by itself on both sides.
     """
     from scipy.stats import t as student
 
     own = by_split(stored).get(place[0], [])
     values = own if len(own) >= 3 else list(stored.values())
-    mean = statistics.fmean(values)
-    half = 0.0
-    if len(values) > 1:
-        count = len(values)
+    low, high = min(values), max(values)
+    interval = (2 * low - high, 2 * high - low)
+    if len(values) > 2:
+        count, mean = len(values), statistics.fmean(values)
         half = float(student.ppf(0.975, count - 1)) * statistics.stdev(values) * math.sqrt(1 + 1 / count)
-    interval = (mean - half, mean + half)
+        interval = (mean - half, mean + half)
     if place in stored and again == stored[place]:
         return EQUAL, interval
     return (WITHIN if interval[0] <= again <= interval[1] else DIFFERENT), interval

@@ -1,7 +1,7 @@
 """Records on disk: one JSON file per cell, written atomically after every finished job.
 
-A file holds ``records`` by key. What many records share (resolved settings, versions) stands once in the file, under its
-hash, and the records name the hash.
+A file holds ``records`` by key. What many records share (resolved settings, versions) stands once in the file, under
+its hash, and the records name the hash.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hgde.models.base import MODELS
+from hgde.models.base import MODELS, Model
 from hgde.registry import RegistryError
 from hgde.sections import overlay
 from hgde.tasks import TASKS
@@ -56,14 +56,13 @@ _GRAPH_ALONE = (
     "preferential-attachment",
 )  # fmt: skip
 
+_MODELS = ("hgde", "hgde-flat", "gcn", "appnp", "gat", "mlp")
 USUAL = {
-    "nodes": ("hgde", "hgde-flat", "gcn", "appnp", "gat", "mlp", "label-propagation", "logistic-regression", "majority"),
-    "links": (
-        "hgde", "hgde-flat", "gcn", "appnp", "gat", "mlp", "common-neighbours", "adamic-adar", "katz", "feature-forest",
-    ),
-    "regression": ("hgde", "hgde-flat", "gcn", "appnp", "gat", "mlp", "label-propagation", "logistic-regression", "majority"),
-    "multilabel": ("hgde", "hgde-flat", "gcn", "appnp", "gat", "mlp", "logistic-regression", "majority"),
-}  # fmt: skip
+    "nodes": (*_MODELS, "label-propagation", "logistic-regression", "majority"),
+    "links": (*_MODELS, "common-neighbours", "adamic-adar", "katz", "feature-forest"),
+    "regression": (*_MODELS, "label-propagation", "logistic-regression", "majority"),
+    "multilabel": (*_MODELS, "logistic-regression", "majority"),
+}
 """What ``hgde compare`` compares when nobody says what."""
 
 
@@ -90,21 +89,26 @@ def usual_systems(task: str) -> list[System]:
     return [find_system(name) for name in names]
 
 
+def chooses_itself(model: str) -> bool:
+    """Whether a model brings several presets that are chosen among on the validation part (``preset = auto``)."""
+    return MODELS.get(model).candidates.__func__ is not Model.candidates.__func__  # type: ignore[attr-defined]
+
+
 def preset_of(model: str, data: str, task: str) -> dict[str, Any]:
-    """The published settings of a model that fit best: for data and task, for the data, for the task, its default."""
+    """The published settings of a model that fit best: for data and task, for the data, for the task, its default.
+
+    They are spelt out, with ``preset = none``, so that records say what was trained. A model that chooses among presets
+    of its own is left to do so.
+    """
+    if chooses_itself(model):
+        return {"preset": "auto", "model": {"name": model}}
     presets: Mapping[str, Mapping[str, Any]] = MODELS.get(model).presets
     plain = data.lower().replace("_", "-")
     family = plain.partition("-")[0]  # disease-sim, cifar10-effnet
     own = [plain, family] if task == "nodes" else []
     wanted = [f"{plain}-{task}", f"{family}-{task}", *own, task, "default"]
-    for name in wanted:
-        if name in presets:
-            return overlay({"model": {"name": model}}, _named(presets[name], model))
-    return {"model": {"name": model}}
-
-
-def _named(preset: Mapping[str, Any], model: str) -> dict[str, Any]:
-    return overlay(preset, {"model": {"name": model}}) if "model" in preset else dict(preset)
+    values = next((presets[name] for name in wanted if name in presets), {})
+    return overlay(values, {"preset": "none", "model": {"name": model, **values.get("model", {})}})
 
 
 def settings_of(system: System, given: Mapping[str, Any], data: str, task: str) -> dict[str, Any]:

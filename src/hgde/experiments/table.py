@@ -129,7 +129,7 @@ def make_rows(
     """One row per system out of the finished runs."""
     by_system: dict[str, list[Done]] = {system.name: [] for system in systems}
     for done in outcomes:
-        by_system[done.job.cell].append(done)
+        by_system[done.job.cell.rpartition("/")[2]].append(done)
     return [make_row(system, by_system[system.name], expected, found.get(system.name)) for system in systems]
 
 

@@ -49,8 +49,8 @@ def _budget(table: Table, cells: Pairs) -> str:
         f"{table.folds} run{'s' if table.folds > 1 else ''}, chosen by the cross-fitted score of the validation part"
     )
     return (
-        f"Budget: {search}; then the runs that are shown. Here: {done} of {wanted} runs of the cells begun, {hours:.1f} "
-        f"hours of one thread. Written by `hgde reproduce {table.name}`; records in `{table.name}/`."
+        f"Budget: {search}; then the runs that are shown. Here: {done} of {wanted} runs of the cells begun, "
+        f"{hours:.1f} hours of one thread. Written by `hgde reproduce {table.name}`; records in `{table.name}/`."
     )
 
 
@@ -109,7 +109,9 @@ def _verdict_lines(cells: Pairs) -> list[str]:
         said = verdict(row.spread, cell.published)
         rivals = [(c, r) for c, r in cells if c.data is cell.data and c.protocol == cell.protocol and r.scores]
         best_cell, best = max(rivals, key=lambda pair: pair[1].spread.mean)
-        words = f"- {cell.data.title}, {cell.system.name}: {row.spread.mean:.2f} against {cell.published[0]:.1f}, {said}"
+        words = (
+            f"- {cell.data.title}, {cell.system.name}: {row.spread.mean:.2f} against {cell.published[0]:.1f}, {said}"
+        )
         if said != "reached" and best_cell.system.name != cell.system.name:
             words += f"; best of all systems here: {best_cell.system.name}, {best.spread.mean:.2f}"
         lines.append(words)

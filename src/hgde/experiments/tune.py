@@ -102,10 +102,11 @@ def _is_given(dimension: Dimension, given: Mapping[str, Any]) -> bool:
 
 def _write(out: Path, found: Found, resolved: Mapping[str, Any], metric: str) -> list[Path]:
     best = found.best
-    assert best is not None and best.score is not None
+    assert best is not None
+    assert best.score is not None
     chosen = {name: value for name, value in found.settings.items() if name != "run"}
     comment = (
-        f"Best of {len(found.trials)} trials (number {best.number}): cross-fitted validation {metric} {best.score:.4f}.\n"
+        f"Best of {len(found.trials)} trials (number {best.number}): cross-fitted {metric} {best.score:.4f}.\n"
         "Use it: hgde train --settings settings.toml"
     )
     settings, report = out / "settings.toml", out / "what-mattered.md"
@@ -145,7 +146,11 @@ def what_mattered(found: Found, metric: str) -> str:
     else:
         lines.append("Too few trials, or scores too alike, to tell.")
     ranked = sorted((t for t in found.trials if t.score is not None), key=lambda t: -(t.score or 0))[:10]
-    lines += ["", f"| trial | {metric} (validation, cross-fitted) | seconds | settings |", "| ---: | ---: | ---: | --- |"]
+    lines += [
+        "",
+        f"| trial | {metric} (validation, cross-fitted) | seconds | settings |",
+        "| ---: | ---: | ---: | --- |",
+    ]
     for trial in ranked:
         changed = ", ".join(f"{name}={json.dumps(value)}" for name, value in trial.changes.items()) or "the start"
         stopped = " (given up)" if trial.stopped else ""

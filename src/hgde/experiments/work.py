@@ -17,9 +17,10 @@ from torch import Tensor
 from hgde.data import Dataset, open_dataset
 from hgde.experiments.jobs import Done, Job
 from hgde.experiments.meter import PeakMeter
-from hgde.training.cross_fitting import cross_fitted
 from hgde.pipeline import Prepared, Reporter, Settings, fit, make_settings, prepare, versions
+from hgde.pipeline.presets import Choice
 from hgde.tasks import Part, Problem
+from hgde.training.cross_fitting import cross_fitted
 from hgde.training.trainer import Epoch
 
 logger = logging.getLogger(__name__)
@@ -28,6 +29,14 @@ Result = dict[str, Any]
 
 class OutOfTime(RuntimeError):
     """Work that was given so many seconds and needs more."""
+
+
+class _Settled(Exception):
+    """A preset has been chosen, which is all that was wanted."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
 
 
 class Pruned(RuntimeError):
@@ -107,7 +116,7 @@ def train(job: Job) -> Result:
     kept = {name: value for name, value in asdict(outcome).items() if name not in ("history", "seed")}
     kept |= {"peak_mib": round(meter.read(), 1), **_facts_of_run(prepared)}
     kept["parameters"] = sum(p.numel() for p in result.models[0].learner.parameters())
-    kept["metric"] = result.summary.metric.name
+    kept["metric"], kept["preset"] = result.summary.metric.name, result.summary.settings.preset
     return kept
 
 
@@ -116,12 +125,16 @@ def trial(job: Job) -> Result:
 
     The trainer is given a test part without a single item: no test label can be read, let alone be chosen by.
     """
-    scores, epochs, reached, stopped = [], [], {}, None
+    scores: list[float] = []
+    epochs: list[int] = []
+    reached: dict[str, float] = {}
+    stopped: str | None = None
     began, ms = time.monotonic(), 0.0
     for number, (split, seed) in enumerate(job.more["folds"]):
         settings = make_settings(job.settings).replace({"data.split": split, "run.seed": seed})
         prepared = _prepared(settings)
         problem = without_test(prepared.problem)
+        settings = _with_chosen_preset(settings, prepared, problem)
         task, part = problem.task, problem.parts["val"]
         left = None if job.seconds is None else max(1.0, job.seconds - (time.monotonic() - began))
         trajectory = _Trajectory(left, job.more.get("bars", {}) if number == 0 else {}, task.metric.gain)
@@ -143,6 +156,25 @@ def trial(job: Job) -> Result:
     ms = ms or 1000 * (time.monotonic() - began) / max(sum(epochs), 1)
     found: Result = {"score": statistics.fmean(scores), "scores": scores, "epochs": epochs, "epoch_ms": round(ms, 2)}
     return found | {"reached": reached, "stopped": stopped, "versions": versions()}
+
+
+class _UntilSettled(Reporter):
+    def preset_chosen(self, choice: Choice) -> None:
+        raise _Settled(choice.chosen)
+
+    def seed_started(self, seed: int, settings: Settings) -> None:
+        raise _Settled(settings.preset)
+
+
+def _with_chosen_preset(settings: Settings, prepared: Prepared, problem: Problem) -> Settings:
+    """The settings with the preset that the model chooses: its training is then followed from the first epoch on."""
+    if settings.preset != "auto":
+        return settings
+    try:
+        fit(settings, dataset=prepared.dataset, problem=problem, reporter=_UntilSettled())
+    except _Settled as settled:
+        chosen = settled.name
+    return settings.replace({"preset": "none" if chosen == "auto" else chosen})
 
 
 def without_test(problem: Problem) -> Problem:

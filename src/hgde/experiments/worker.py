@@ -1,4 +1,4 @@
-"""The process at the other end of :mod:`hgde.experiments.jobs`: takes jobs from a pipe, sends back what came of them."""
+"""The process at the other end of :mod:`hgde.experiments.jobs`: takes jobs from a pipe, sends back what came of it."""
 
 from __future__ import annotations
 

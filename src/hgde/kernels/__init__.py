@@ -15,6 +15,7 @@ from hgde.kernels.ops import (
     tangent_sum_global,
     tangent_sum_global_linear,
     translate_tangent,
+    warm_up,
 )
 from hgde.kernels.reference import ACTIVATIONS, tangent_sum_on
 from hgde.kernels.weights import AttentionWeights, ChannelWeights, EdgeWeights, LocalWeights
@@ -42,4 +43,5 @@ __all__ = [
     "tangent_sum_global_linear",
     "tangent_sum_on",
     "translate_tangent",
+    "warm_up",
 ]

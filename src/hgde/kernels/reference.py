@@ -100,7 +100,7 @@ def edge_values(graph: Graph, weights: LocalWeights) -> Tensor:
 
 
 def tangent_sum(z: Tensor, graph: Graph, weights: LocalWeights, c: Tensor | float) -> Tensor:
-    """``v_i = sum_j a_ij log_{z_i}(z_j)``, ``[N, d]`` (paper eq. for the divergence of the gradient), in double precision.
+    """``v_i = sum_j a_ij log_{z_i}(z_j)``, ``[N, d]`` (paper eq. for the divergence of the gradient), in doubles.
 
     Cost ``E d``.
     """
@@ -180,7 +180,7 @@ def tile_rows(nodes: int) -> int:
 
 
 def global_rows(z: Tensor, k: Tensor, c: Tensor, rows: Tensor, q: Tensor) -> Tensor:
-    """The sum over all pairs for some rows: ``rows [M, d]``, ``q [M, H, e]`` against all of ``z [N, d]``, ``k [N, H, e]``."""
+    """The sum over all pairs for some rows, ``rows [M, d]``, ``q [M, H, e]``; ``z [N, d]``, ``k [N, H, e]`` are all."""
     if _leaves_single_precision(z, c):
         return global_rows(z.double(), k.double(), c.double(), rows.double(), q.double()).to(z.dtype)
     affinity = torch.einsum("ihe,jhe->hij", q, k).sigmoid()

@@ -26,8 +26,8 @@ class EdgeWeights:
 class AttentionWeights:
     """Graph attention from node scores ``target, source [N, H]``, averaged over heads.
 
-    ``a_ij = mean_h m_ij exp(l_ijh) / sum_k m_ik exp(l_ikh)`` with ``l_ijh = LeakyReLU(target_ih + source_jh)`` and ``m``
-    the edges' own weights, ``edge [E]``, not negative, 1 if not given.
+    ``a_ij = mean_h m_ij exp(l_ijh) / sum_k m_ik exp(l_ikh)`` with ``l_ijh = LeakyReLU(target_ih + source_jh)`` and
+    ``m`` the edges' own weights, ``edge [E]``, not negative, 1 if not given.
     """
 
     target: Tensor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -13,6 +14,7 @@ from hgde.graph import Features, Graph
 from hgde.models.base import MODELS, Model, Shape
 from hgde.models.block import HPDEBlock
 from hgde.models.layers import Encoder, NodeDecoder
+from hgde.models.presets import LINK_PRESETS, MOST_EDGES_FOR_RICCI, PRESETS, Preset
 from hgde.sections import Chosen, Section, SettingsError, choice, setting
 from hgde.solvers import SOLVERS
 
@@ -65,6 +67,7 @@ class HGDE(Model):
 
     Settings = HGDESettings
     paper: ClassVar[str] = "Continuous Geometry-Aware Graph Diffusion via Hyperbolic Neural PDE"
+    presets: ClassVar[Mapping[str, Preset]] = PRESETS | LINK_PRESETS
 
     def __init__(self, settings: HGDESettings, shape: Shape) -> None:
         super().__init__()
@@ -92,6 +95,11 @@ class HGDE(Model):
         self.decoder: NodeDecoder | None = None
         if shape.outputs is not None:
             self.decoder = NodeDecoder(width, shape.outputs, target, settings.hidden_dropout)
+
+    @classmethod
+    def candidates(cls, task: str, graph: Graph) -> tuple[str, ...]:
+        names = tuple(LINK_PRESETS if task == "links" else PRESETS)
+        return tuple(name for name in names if name != "ricci" or graph.num_edges <= MOST_EDGES_FOR_RICCI)
 
     @property
     def manifold(self) -> Manifold:

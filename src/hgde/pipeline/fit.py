@@ -20,6 +20,7 @@ from hgde.pipeline.prepare import Prepared, build_learner, choose_device, number
 from hgde.pipeline.presets import RUNGS, Choice, Rung, choose, preset_names, with_preset
 from hgde.pipeline.settings import Settings
 from hgde.registry import untrusted
+from hgde.sections import SettingsError
 from hgde.tasks import Metric, Problem
 from hgde.training.checkpoint import load_weights
 from hgde.training.trainer import Epoch, Outcome, Trainer
@@ -241,7 +242,12 @@ class _Run:
         if self.device.type != "cpu":
             generator = randomness.make_generator(seed, self.device)
         path = None if prepared is not None else self._place(seed)
-        return Trainer(learner, problem, settings.training, seed, generator, path, settings.run.checkpoint_every)
+        trainer = Trainer(learner, problem, settings.training, seed, generator, path, settings.run.checkpoint_every)
+        for name in settings.given.get("training", {}):
+            reason = trainer.idle.get(name)
+            if reason is not None:
+                raise SettingsError(f"training.{name} has no effect: {reason}; leave it out")
+        return trainer
 
     def _train_seed(self, trainer: Trainer, is_resumed: bool) -> tuple[Outcome, Fitted]:
         settings, prepared = self.settings, self.prepared

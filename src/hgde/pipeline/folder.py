@@ -106,12 +106,13 @@ class RunFolder:
                 f"{self.path} was written in format {stored.get('format', 1)!r}, this version reads {FORMAT}; train it "
                 "anew, or read it with the version of hgde that wrote it"
             )
-        values = stored.get("settings")
-        if not isinstance(values, dict):
-            raise RunError(f"{self.path / 'settings.json'} is damaged: it has no object 'settings'")
+        values, given = stored.get("settings"), stored.get("given")
+        if not isinstance(values, dict) or not isinstance(given, dict):
+            missing = "given" if isinstance(values, dict) else "settings"
+            raise RunError(f"{self.path / 'settings.json'} is damaged: it has no object {missing!r}")
         try:
             with untrusted():
-                return restore_settings(values, stored.get("given") or {})
+                return restore_settings(values, given)
         except SettingsError as error:
             raise RunError(f"{self.path / 'settings.json'}: {error}") from None
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import Tensor
 
-from hgde.pipeline.settings import Settings, make_settings
+from hgde.pipeline.settings import Settings, restore_settings
 from hgde.sections import overlay
 from hgde.tasks import Problem
 from hgde.training.cross_fitting import cross_fitted
@@ -80,7 +80,8 @@ def with_preset(settings: Settings, name: str) -> Settings:
     preset = settings.model.entry.preset(name)
     below = {key: dict(value) for key, value in preset.items()}
     below.setdefault("model", {})["name"] = settings.model.name
-    return make_settings(overlay(overlay(below, settings.given), {"preset": name}), lenient=True)
+    given = overlay(settings.given, {"preset": name})
+    return restore_settings(overlay(below, given), given)
 
 
 def choose(

@@ -53,8 +53,8 @@ class Settings(Section):
 
     preset: str = setting(
         "auto",
-        "Which of the model's presets to start from; what you set yourself wins. auto: chosen on your validation part by "
-        "successive halving; none: the defaults as declared (`hgde list presets`).",
+        "Which of the model's presets to start from; what you set yourself wins. auto: chosen on your validation part "
+        "by successive halving; none: the defaults as declared (`hgde list presets`).",
     )
     data: DataSettings = section(DataSettings)
     preprocessing: PreprocessingSettings = section(PreprocessingSettings)

@@ -13,9 +13,9 @@ from hgde.solvers.method import Tolerances
 #: Errors of so many roundings of the coordinates are none: no smaller step would make them smaller.
 ROUNDINGS = 4.0
 
-#: By how much estimates are raised, so that the answer's error is within the tolerance and not merely about it. Measured
-#: on spirals in the plane, on balls and on the hyperboloid, for 1 to 12 units of time: the error per distance is then
-#: 0.1 to 0.4 of ``rtol`` for bosh3, 0.02 to 0.5 for dopri5, between steps too.
+#: By how much estimates are raised, so that the answer's error is within the tolerance and not merely about it.
+#: Measured on spirals in the plane, on balls and on the hyperboloid, for 1 to 12 units of time: the error per distance
+#: is then 0.1 to 0.4 of ``rtol`` for bosh3, 0.02 to 0.5 for dopri5, between steps too.
 CAUTION = 8.0
 
 

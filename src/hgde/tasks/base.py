@@ -107,8 +107,8 @@ class Learner(nn.Module):
         super().__init__()
         self.model, self.head, self.wants_points = model, head, outputs is None
         self._selects_early = type(model).readout is not Model.readout
-        self.register_buffer("temperature", torch.ones(()))
         self.has_penalty = type(model).penalty is not Model.penalty
+        self.register_buffer("temperature", torch.ones(()))
 
     def outputs(self, features: Features, graph: Graph) -> Tensor:
         """What the model gives for every node: ``[N, outputs]``, or points where pairs are compared."""
@@ -200,7 +200,10 @@ class Task(ABC):
         wide = predictions.double()
         loss = METRICS.get("log_loss")
         best = minimize_scalar(
-            lambda log_t: loss(wide / math.exp(log_t), truth), bounds=(-1.4, 1.4), method="bounded", options={"xatol": 1e-3}
+            lambda log_t: loss(wide / math.exp(log_t), truth),
+            bounds=(-1.4, 1.4),
+            method="bounded",
+            options={"xatol": 1e-3},
         )
         return math.exp(float(best.x))
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from hgde.graph import SparseFeatures
 from hgde.registry import Registry
 from hgde.tasks.base import Array, Problem, Scores, TaskError
-from hgde.tasks.metrics import CLASSES, LABELS, PAIRS, VALUES
+from hgde.tasks.metrics import CLASSES, LABELS, VALUES
 
 Predictions = dict[str, Tensor]
 Predict = Callable[[Problem], Predictions]
@@ -43,7 +43,7 @@ class Baseline:
 BASELINES: Registry[Baseline] = Registry(
     "baseline",
     "baselines",
-    home=("hgde.tasks.baselines", "hgde.tasks.heuristics"),
+    home=("hgde.tasks.baselines", "hgde.tasks.link_baselines"),
     accepts=lambda value: isinstance(value, Baseline),
 )
 
@@ -69,9 +69,7 @@ def baseline_scores(problem: Problem, names: Iterable[str] | None = None) -> dic
     found = {}
     for name in baselines_for(problem.task.kind) if names is None else names:
         predictions = BASELINES.get(name)(problem)
-        found[name] = {
-            part: problem.task.scores(predictions[part], problem.parts[part].truth) for part in HELD_OUT
-        }
+        found[name] = {part: problem.task.scores(predictions[part], problem.parts[part].truth) for part in HELD_OUT}
     return found
 
 
@@ -92,7 +90,7 @@ def majority(problem: Problem) -> Predictions:
 
 @baseline("label-propagation", CLASSES, VALUES)
 def label_propagation(problem: Problem) -> Predictions:
-    """Labels of the training nodes spread along edges: ``F <- a S F + (1 - a) Y``, ``S = D^-1/2 A D^-1/2``, fifty times.
+    """Labels of training nodes spread along edges: ``F <- a S F + (1 - a) Y``, ``S = D^-1/2 A D^-1/2``, fifty times.
 
     ``a`` is the best of 0.5, 0.9 and 0.99 on the validation part. Cost ``50 E C`` for each. Zhou et al., Learning with
     local and global consistency, 2003.
@@ -162,9 +160,7 @@ def logistic_regression(problem: Problem) -> Predictions:
                     LogisticRegression(C=strength, max_iter=200), x, nodes, truth, problem.task.outputs or 0
                 )
             else:
-                values = np.stack(
-                    [_label_logits(x, nodes, column, strength) for column in truth.T], axis=1
-                )
+                values = np.stack([_label_logits(x, nodes, column, strength) for column in truth.T], axis=1)
         candidates.append(_on_held_out(problem, values))
     return _best_on_validation(problem, candidates)
 
@@ -209,6 +205,3 @@ def _best_on_validation(problem: Problem, candidates: list[Predictions]) -> Pred
         return task.metric.gain(scores[task.metric.name]), -scores["loss"]
 
     return max(candidates, key=gain)
-
-
-__all__ = ["BASELINES", "PAIRS", "Baseline", "baseline", "baseline_scores", "baselines_for", "feature_matrix"]

@@ -42,6 +42,11 @@ class LinkSettings(Section):
         above=0,
         inert=lambda s: f"the decoder is {s.decoder}" if s.decoder not in ("auto", "fermi-dirac") else None,
     )
+    learn_fermi: bool = setting(
+        False,
+        "Fermi-Dirac decoder: train both numbers.",
+        inert=lambda s: f"the decoder is {s.decoder}" if s.decoder not in ("auto", "fermi-dirac") else None,
+    )
     hidden_edges: float = setting(
         0.0,
         "Share of the training edges that is hidden from the flow each epoch and alone learned from (0: learn from "
@@ -119,7 +124,11 @@ class LinkPrediction(Task):
     def _decoder(self, model: Model) -> Chosen:
         name = model.pair_decoder if self.options.decoder == "auto" else self.options.decoder
         if name == "fermi-dirac":
-            return choose(DECODERS, name, {"r": self.options.fermi_r, "t": self.options.fermi_t})
+            return choose(
+                DECODERS,
+                name,
+                {"r": self.options.fermi_r, "t": self.options.fermi_t, "learn": self.options.learn_fermi},
+            )
         usual = LinkSettings()
         for key in ("fermi_r", "fermi_t"):
             if getattr(self.options, key) != getattr(usual, key):

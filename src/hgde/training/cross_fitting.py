@@ -52,9 +52,7 @@ def _by_items(predictions: list[Tensor], truth: Tensor, keep: str) -> float:
     """The same for accuracy, which is a mean over nodes: two products instead of a score per epoch and half."""
     logits = torch.stack(predictions).double()
     right = (logits.argmax(-1) == truth).double()
-    loss = nn.functional.cross_entropy(
-        logits.flatten(0, 1), truth.repeat(len(logits)), reduction="none"
-    ).view_as(right)
+    loss = nn.functional.cross_entropy(logits.flatten(0, 1), truth.repeat(len(logits)), reduction="none").view_as(right)
     scores = []
     for first, second in _halves(truth, HALVINGS):
         for chosen_on, scored_on in ((first, second), (second, first)):

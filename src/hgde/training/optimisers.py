@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from hgde.geometry import Curvature
-from hgde.sections import SettingsError
 from hgde.tasks import Learner
 from hgde.training import checkpoint
-from hgde.training.settings import TrainingSettings, changed
+from hgde.training.settings import TrainingSettings
 
 
 class Optimisers:
@@ -36,7 +36,7 @@ class Optimisers:
             {"params": vectors},
             {"params": curvatures, "lr": settings.lr_curvature or settings.lr},
         ]
-        _refuse_idle(settings, features=features, matrices=matrices, curvatures=curvatures)
+        self.idle = _idle(bool(features), bool(matrices), bool(curvatures), bool(vectors or points))
         groups = _merged([group for group in groups if group["params"]], settings.lr)
         fused = all(p.device.type in ("cpu", "cuda") for p in learner.parameters())
         self.parts: dict[str, torch.optim.Optimizer] = {}
@@ -77,17 +77,17 @@ class Optimisers:
             checkpoint.restore_optimiser(name, part, tensors, numbers)
 
 
-def _refuse_idle(settings: TrainingSettings, **parameters: list[Any]) -> None:
-    """Refuse a changed setting where the model has none of the parameters it is for."""
-    idle = {
-        "weight_decay": ("features", "no matrix of the model meets the features"),
-        "weight_decay_rest": ("matrices", "the model has no matrix besides the one that meets the features"),
-        "lr_curvature": ("curvatures", "no curvature is learned"),
+def _idle(features: bool, matrices: bool, curvatures: bool, others: bool) -> dict[str, str]:
+    """Settings of the training that cannot act on a model with these kinds of parameters, each with the reason."""
+    if not (features or matrices or curvatures or others):
+        reason = "nothing of this model is trained"
+        return {spec.name: reason for spec in fields(TrainingSettings) if spec.name != "calibrate"}
+    reasons = {
+        "weight_decay": None if features else "no matrix of the model meets the features",
+        "weight_decay_rest": None if matrices else "the model has no matrix but the one that meets the features",
+        "lr_curvature": None if curvatures else "no curvature is learned",
     }
-    for name in changed(settings):
-        owner, reason = idle.get(name, ("", ""))
-        if owner and not parameters[owner]:
-            raise SettingsError(f"training.{name} has no effect: {reason}; leave it out")
+    return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
 def _merged(groups: list[dict[str, Any]], lr: float) -> list[dict[str, Any]]:

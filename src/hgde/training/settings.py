@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from hgde.sections import Section, setting
 
@@ -18,14 +18,15 @@ class TrainingSettings(Section):
     )
     smoothing: float = setting(
         0.5,
-        "Share that the running mean of the validation score keeps each epoch; the epoch with the best mean is kept, so "
-        "that a lucky one is not (0: off).",
+        "Share that the running mean of the validation score keeps each epoch; the epoch with the best mean is kept, "
+        "so that a lucky one is not (0: off).",
         at_least=0,
         below=1,
         inert=lambda s: "the epoch is kept by its loss" if s.keep == "loss" else None,
     )
     calibrate: bool = setting(
-        True, "Fit a temperature to the validation part, so that probabilities mean what they say; classes do not change."
+        True,
+        "Fit a temperature to the validation part, so that probabilities mean what they say; classes do not change.",
     )
     validate_every: int = setting(1, "Epochs between two looks at the validation score.", above=0)
     lr: float = setting(0.01, "Learning rate.", above=0)
@@ -40,9 +41,3 @@ class TrainingSettings(Section):
         at_least=0,
         below=1,
     )
-
-
-def changed(settings: TrainingSettings) -> list[str]:
-    """Names of the settings that are not at their defaults."""
-    usual = TrainingSettings()
-    return [spec.name for spec in fields(settings) if getattr(settings, spec.name) != getattr(usual, spec.name)]

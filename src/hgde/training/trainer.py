@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,12 +17,12 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from hgde import randomness
 from hgde.geometry import count_projections
-from hgde.sections import SettingsError
 from hgde.solvers import InputError
 from hgde.tasks import Learner, Problem, Scores
+from hgde.tasks.metrics import VALUES
 from hgde.training import checkpoint
 from hgde.training.optimisers import Optimisers
-from hgde.training.settings import TrainingSettings, changed
+from hgde.training.settings import TrainingSettings
 
 MOST_SECONDS_LOST = 30.0
 """A run whose epochs are slow is kept more often than its settings ask for."""
@@ -105,11 +106,10 @@ class Trainer:
         self.learner, self.problem, self.settings, self.seed = learner, problem, settings, seed
         self.task, self.generator, self.checkpoint_every = problem.task, generator, checkpoint_every
         self.optimisers = Optimisers(learner, settings)
-        if not self.optimisers.parts and settings != TrainingSettings():
-            raise SettingsError(
-                "nothing of this model is trained, so that settings of the training have no effect; leave out "
-                + ", ".join(f"training.{name}" for name in changed(settings))
-            )
+        self.idle = dict(self.optimisers.idle)
+        """Settings that cannot act on this learner and task, each with the reason."""
+        if self.task.kind == VALUES:
+            self.idle["calibrate"] = "the task predicts numbers, not probabilities"
         self.path = path
         self.is_started = False
         self.averaged: AveragedModel | None = None
@@ -141,7 +141,9 @@ class Trainer:
     def is_done(self) -> bool:
         """Whether there is nothing to train, or the epochs or the patience have run out."""
         waited = self.progress.epoch - self.progress.best_epoch
-        return not self.optimisers.parts or self.progress.epoch >= self.settings.epochs or waited >= self.settings.patience
+        return (
+            not self.optimisers.parts or self.progress.epoch >= self.settings.epochs or waited >= self.settings.patience
+        )
 
     def advance(self, until: int, on_epoch: Callable[[Epoch], None] | None = None) -> None:
         """Train on to an epoch. Stopping in between and going on gives the very same result."""
@@ -149,9 +151,10 @@ class Trainer:
         started = time.perf_counter() - progress.seconds
         saved, last_saved = time.perf_counter(), progress.epoch
         while not self.is_done and progress.epoch < until:
-            began, left = time.perf_counter(), settings.epochs - progress.epoch
+            began = time.perf_counter()
             # Validation falls on multiples, whatever epoch a run was stopped at before.
-            count = min(settings.validate_every - progress.epoch % settings.validate_every, left)
+            due = settings.validate_every - progress.epoch % settings.validate_every
+            count = min(due, settings.epochs - progress.epoch)
             trained = [self._train_epoch() for _ in range(count)]
             self._times.append((time.perf_counter() - began) / count)
             record = self._validate(trained[-1][0], sum(projected for _, projected in trained))
@@ -198,6 +201,7 @@ class Trainer:
         part = self.problem.parts["val"]
         predictions = self.learner.predict(self._outputs(self.learner), part.items)
         self.learner.temperature.fill_(self.task.temperature(predictions, part.truth))
+        self.best["temperature"] = self.learner.temperature.clone()
 
     def _scores(self, name: str) -> Scores:
         part = self.problem.parts[name]
@@ -304,22 +308,28 @@ class Trainer:
         if self.averaged is not None:
             checkpoint.load_weights(self.averaged, checkpoint.part_of(tensors, "average/"), f"{path} (average)")
         numbers = checkpoint.read_field(path, meta, "numbers", dict)
-        stored = checkpoint.read_field(path, meta, "progress", dict)
+        self.progress = _Progress(**_checked_progress(path, checkpoint.read_field(path, meta, "progress", dict)))
         try:
             self.optimisers.restore(checkpoint.part_of(tensors, "optimiser/"), numbers)
             self.generator.set_state(tensors["generator"])
-            progress = _Progress(**stored)
         except (KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
             raise checkpoint.CheckpointError(f"{path} is damaged: {type(error).__name__}: {error}") from None
-        for name, value in vars(_Progress()).items():
-            wanted = int | float if isinstance(value, float) else type(value)
-            if not isinstance(getattr(progress, name), wanted):
-                raise checkpoint.CheckpointError(
-                    f"{path} is damaged: field 'progress.{name}' should be {type(value).__name__}, it is "
-                    f"{type(getattr(progress, name)).__name__}"
-                )
         self.best = {name: value.to(self.generator.device) for name, value in best.items()}
-        self.progress = progress
+
+
+def _checked_progress(path: Path, stored: dict[str, Any]) -> dict[str, Any]:
+    """The stored progress, each field there and of its type."""
+    for name, usual in vars(_Progress()).items():
+        value = stored.get(name)
+        if not isinstance(value, int | float if isinstance(usual, float) else type(usual)):
+            found = type(value).__name__ if name in stored else "nothing"
+            raise checkpoint.CheckpointError(
+                f"{path} is damaged: field 'progress.{name}' should be {type(usual).__name__}, it is {found}"
+            )
+    unknown = sorted(set(stored) - set(vars(_Progress())))
+    if unknown:
+        raise checkpoint.CheckpointError(f"{path} is damaged: field 'progress.{unknown[0]}' is not known")
+    return stored
 
 
 def peak_memory_mib() -> float:

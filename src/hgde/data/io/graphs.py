@@ -169,9 +169,9 @@ def edge_weights(edges: Table, column: str) -> Array:
     wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
     if wrong.size:
         row = int(wrong[0])
-        found = repr(str(cells[row])[:40]) if str(cells[row]) else "nothing"
+        given = repr(str(cells[row])[:40]) if str(cells[row]) else "nothing"
         raise edges.error(
-            f"a weight is a positive number, got {found}; correct it, or rename the column if it is none", row, column
+            f"a weight is a positive number, got {given}; correct it, or rename the column if it is none", row, column
         )
     return values
 

@@ -66,8 +66,8 @@ def from_arrays(
     features = _features(arrays, path)
     pairs = arrays.get("edge_index", np.zeros((2, 0), dtype=np.int64))
     if pairs.ndim != 2 or pairs.shape[0] != 2 or pairs.dtype.kind not in "iu":
-        found = f"{pairs.dtype} {list(pairs.shape)}"
-        raise DataError.at(path, f"expected integers of shape [2, E], got {found}", column="edge_index")
+        given = f"{pairs.dtype} {list(pairs.shape)}"
+        raise DataError.at(path, f"expected integers of shape [2, E], got {given}", column="edge_index")
     num_nodes = _num_nodes(arrays, features, pairs, path)
     labels, values, label_sets = _targets(arrays, num_nodes, path)
     if isinstance(features, SparseFeatures):
@@ -222,8 +222,8 @@ def _splits(arrays: Mapping[str, Array], num_nodes: int, path: Path | str) -> di
         masks = [np.atleast_2d(arrays[f"{part}_mask"]) for part in ("train", "val", "test")]
         for part, mask in zip(("train", "val", "test"), masks, strict=True):
             if mask.shape != (masks[0].shape[0], num_nodes) or mask.dtype != bool:
-                found = f"{mask.dtype} {list(mask.shape)}"
-                raise DataError.at(path, f"expected bool [S, {num_nodes}], got {found}", column=f"{part}_mask")
+                given = f"{mask.dtype} {list(mask.shape)}"
+                raise DataError.at(path, f"expected bool [S, {num_nodes}], got {given}", column=f"{part}_mask")
         for rows in zip(*masks, strict=True):
             train, val, test = (torch.from_numpy(np.flatnonzero(row)) for row in rows)
             splits.append(NodeSplit(train, val, test, f"fixed-{len(splits)}"))

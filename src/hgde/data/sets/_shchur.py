@@ -49,7 +49,7 @@ def read(files: Mapping[str, Path], name: str) -> Dataset:
     attributes = _matrix(stored, ("attr", "attr_matrix", "node_attr"), path).tocsr()
     labels = next((stored[key] for key in ("labels", "label", "node_label") if key in stored), None)
     if labels is None:
-        raise DataError.at(path, f"holds no labels; arrays found: {', '.join(stored)}")
+        raise DataError.at(path, f"holds no labels; it holds {', '.join(stored)}")
     arrays: dict[str, Any] = {
         "edge_index": np.stack([adjacency.row, adjacency.col]).astype(np.int64),
         "feat_data": attributes.data,
@@ -104,4 +104,4 @@ def _matrix(stored: Mapping[str, Any], names: tuple[str, ...], path: Path) -> An
         if name in stored:
             record = stored[name]
             return csr_from(record[0] if isinstance(record, list) else record, path)
-    raise DataError.at(path, f"holds no matrix called {' or '.join(names)}; arrays found: {', '.join(stored)}")
+    raise DataError.at(path, f"holds no matrix called {' or '.join(names)}; it holds {', '.join(stored)}")

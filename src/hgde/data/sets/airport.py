@@ -52,14 +52,14 @@ def read(files: Mapping[str, Path], name: str) -> Dataset:
 def hgcn_columns(dataset: Dataset, task: str, protocol: str, graph: Graph) -> Dataset:
     """HGCN's inputs: the stored columns, then the degree one-hot (0 to 4, and 5 or more) and a constant.
 
-    For nodes the column that the label was cut from is left out. Columns keep their numbers: 0 to 4 are stored, the
-    degrees are 5 to 10, the constant is 11. Unless the settings say otherwise the stored columns are divided by their
-    sum, a signed one as published (which can be close to zero), that of absolute values when clean.
+    Unless links are predicted, the column that the label was cut from is left out. Columns keep their numbers: 0 to 4
+    are stored, the degrees are 5 to 10, the constant is 11. Unless the settings say otherwise the stored columns are
+    divided by their sum, a signed one as published (which can be close to zero), that of absolute values when clean.
     """
     stored = dataset.features
     if not isinstance(stored, Tensor):
         raise DataError(f"{dataset.name}: expected dense features, got {type(stored).__name__}")
-    kept = [column for column in range(stored.shape[1]) if task != "nodes" or column != _POPULATION_COLUMN]
+    kept = [column for column in range(stored.shape[1]) if task == "links" or column != _POPULATION_COLUMN]
     degree = graph.degree.clamp_max(_LARGEST_DEGREE).to(stored.device)
     one_hot = torch.nn.functional.one_hot(degree, _LARGEST_DEGREE + 1).to(stored.dtype)
     features = torch.cat([stored[:, kept], one_hot, torch.ones_like(stored[:, :1])], dim=1)
@@ -69,7 +69,7 @@ def hgcn_columns(dataset: Dataset, task: str, protocol: str, graph: Graph) -> Da
         features=features,
         feature_names=[str(column) for column in (*kept, *added)],
         scaling=RowScaling(len(kept), signed=protocol == "published"),
-        meta={**dataset.meta, "dropped_columns": [_POPULATION_COLUMN] if task == "nodes" else []},
+        meta={**dataset.meta, "dropped_columns": [] if task == "links" else [_POPULATION_COLUMN]},
     )
 
 

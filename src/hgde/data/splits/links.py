@@ -71,7 +71,7 @@ class LinkSplit:
         """
         num_nodes, device = self.graph.num_nodes, self.forbidden.device
         draw_on = generator.device if generator is not None else device
-        found: list[Tensor] = []
+        drawn: list[Tensor] = []
         missing = count
         for _ in range(1000):
             pairs = torch.randint(num_nodes, (2, 2 * missing + 64), generator=generator, device=draw_on).to(device)
@@ -79,10 +79,10 @@ class LinkSplit:
             # Keeping one of the two orders makes all pairs equally likely, the diagonal included.
             keep = (low <= high) if self.protocol == "published" else (low < high)
             keep &= ~_contains(self.forbidden, low * num_nodes + high)
-            found.append(pairs[:, keep][:, :missing])
-            missing -= found[-1].shape[1]
+            drawn.append(pairs[:, keep][:, :missing])
+            missing -= drawn[-1].shape[1]
             if missing <= 0:
-                return torch.cat(found, dim=1)
+                return torch.cat(drawn, dim=1)
         raise GraphError(f"the graph has hardly any pair of {num_nodes} nodes left to serve as a negative")
 
     def to(self, device: torch.device | str) -> LinkSplit:

@@ -19,7 +19,7 @@ from torch import Tensor
 Array = np.ndarray[Any, Any]
 
 HGCN_SEED = 1234
-"""The split seed HGCN uses unless told otherwise."""
+"""The split seed HGCN uses by default."""
 
 PROTOCOLS: dict[str, str] = {
     "published": "the literature's protocol for the data set, faults included",

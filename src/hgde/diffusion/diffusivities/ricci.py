@@ -20,8 +20,8 @@ from hgde.sections import Section, setting
 class Kinds(NamedTuple):
     """The edges of a graph by kind, those of one curvature being alike.
 
-    ``values [K, 1]`` are the distinct curvatures, ``kind [E]`` says which an edge has, ``weight [E]`` are the edges' own
-    weights. ``occurrences [N, K]``, sparse, has the weight of each kind that arrives at a node; ``looped [N, 1]`` says
+    ``values [K, 1]`` are the distinct curvatures, ``kind [E]`` says which an edge has, ``weight [E]`` is the edges' own
+    weight. ``occurrences [N, K]``, sparse, has the weight of each kind that arrives at a node; ``looped [N, 1]`` says
     which nodes have a loop counted, of curvature 0 and weight 1.
     """
 

@@ -96,7 +96,7 @@ class Table:
     link_systems: tuple[str, ...]
     own_systems: Mapping[str, Mapping[str, Any]]
     only_defaults: bool
-    published: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    published: Mapping[str, Any] = field(default_factory=dict)
 
     def cells(self, only: tuple[str, ...] = ()) -> list[Cell]:
         """All cells, or those that every one of the given words occurs in; systems that are not there are left out."""
@@ -135,14 +135,15 @@ class Table:
         settings = preset_of(system.model, data_name, data.task)
         if system.model == "hgde" and not self.only_defaults:
             printed = _read("hgde").get(data.name.partition("_")[0].partition("-")[0], {})
-            settings = overlay(settings, {**printed, "model": {"name": "hgde", **printed.get("model", {})}})
+            if printed:
+                settings = overlay({**printed, "preset": "none"}, {"model": {"name": "hgde", **printed["model"]}})
         settings = overlay(overlay(settings, system.changes), given)
         return settings if data.depth is None else _at_depth(system.model, settings, data.depth)
 
     def _published(self, name: str, data: Data) -> tuple[float, float | None] | None:
         row = self.own_systems.get(name, {}).get("published", name)
         columns = self.published.get("columns", ())
-        if data.published not in columns or row not in self.published:
+        if data.published is None or data.published not in columns or row not in self.published:
             return None
         figures = self.published[str(row)][list(columns).index(data.published)]
         if not figures:
@@ -151,12 +152,18 @@ class Table:
 
 
 def _matches(cell: Cell, word: str) -> bool:
-    return word in (cell.data.key, cell.system.name, cell.protocol, cell.data.name, f"{cell.data.key}--{cell.system.name}")
+    return word in (
+        cell.data.key,
+        cell.system.name,
+        cell.protocol,
+        cell.data.name,
+        f"{cell.data.key}--{cell.system.name}",
+    )
 
 
 def _at_depth(model: str, settings: Mapping[str, Any], depth: int) -> dict[str, Any]:
     """The settings at width 16 and some depth, by whichever name the model has for it."""
-    declared = {spec for spec in MODELS.get(model).Settings.__dataclass_fields__}
+    declared = set(MODELS.get(model).Settings.__dataclass_fields__)
     deeper: dict[str, Any] = {"name": model, "width": 16}
     name = next((name for name in ("time", "layers", "hops", "depth") if name in declared), None)
     if name is not None:

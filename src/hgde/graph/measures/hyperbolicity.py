@@ -91,13 +91,13 @@ def _pair_distances(indptr: Array, indices: Array, sources: Array, targets: Arra
     order = np.argsort(sources, kind="stable")
     distinct, lane = np.unique(sources[order], return_inverse=True)
     starts = np.searchsorted(lane, np.arange(0, distinct.size + _LANES, _LANES))
-    found = np.empty(sources.size, dtype=np.int32)
+    hops = np.empty(sources.size, dtype=np.int32)
     search = _kernels().search_64
     for batch, (begin, end) in enumerate(pairwise(starts)):
         places = order[begin:end]
         batch_sources = distinct[batch * _LANES : (batch + 1) * _LANES]
-        found[places] = search(indptr, indices, batch_sources, lane[begin:end] - batch * _LANES, targets[places])
-    return found
+        hops[places] = search(indptr, indices, batch_sources, lane[begin:end] - batch * _LANES, targets[places])
+    return hops
 
 
 def _kernels() -> Any:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from hgde.kernels.cpu.compile import inlined, kernel
+from hgde.kernels.cpu.compile import Double, Doubles, Int, Ints, Reals, inlined, kernel
 from hgde.kernels.cpu.lanes import larger
 from hgde.kernels.cpu.scalars import exp_negative
 

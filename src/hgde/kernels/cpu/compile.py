@@ -24,9 +24,13 @@ from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from types import ModuleType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
+Int: TypeAlias = int
+Double: TypeAlias = float
+Ints: TypeAlias = Any
+Doubles: TypeAlias = Any
+Reals: TypeAlias = Any
 FOLDER = Path(__file__).parent
 #: What a worker process runs: the packages above this folder without their ``__init__``, which would load torch.
 WORKER = """
@@ -40,6 +44,8 @@ serve()
 #: What machine code may leave to the C library: ``fma`` on processors without it, and copies.
 _KNOWN = ("llvm.", "fma", "mem")
 _OPTIONS = {"nogil": True, "error_model": "numpy", "boundscheck": False}
+#: Building blocks are never called from Python.
+_INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def kernel(function: Callable[..., None]) -> Callable[..., None]:
@@ -51,14 +57,14 @@ def inlined(function: Callable[..., Any]) -> Any:
     """A building block of kernels, always merged into its caller so that the caller's loops vectorise."""
     from numba import njit
 
-    return njit(forceinline=True, **_OPTIONS)(function)
+    return njit(forceinline=True, **_OPTIONS, **_INNER)(function)
 
 
 def block(function: Callable[..., Any]) -> Any:
     """A larger building block, compiled once for each kernel that uses it."""
     from numba import njit
 
-    return njit(**_OPTIONS)(function)
+    return njit(**_OPTIONS, **_INNER)(function)
 
 
 @cache
@@ -87,8 +93,8 @@ def fingerprint() -> str:
 def build(name: str, real: str) -> tuple[str, bytes]:
     """The object of a kernel such as ``"edges.forward"`` for ``real`` ``"float32"`` or ``"float64"``.
 
-    Returns its arguments' kinds, one letter each (``i`` whole number, ``d`` double, ``p`` pointer), and the object, which
-    exports one symbol, :func:`symbol` of the name.
+    Returns its arguments' kinds, one letter each (``i`` whole number, ``d`` double, ``p`` pointer), and the object,
+    which exports one symbol, :func:`symbol` of the name.
     """
     import llvmlite.binding as llvm
     import numba
@@ -151,6 +157,3 @@ def serve() -> None:
 def packages() -> list[str]:
     """The two folders a worker needs to find this module by its name."""
     return [str(FOLDER.parent.parent), str(FOLDER.parent)]
-
-
-__all__ = ["WORKER", "ModuleType", "block", "build", "fingerprint", "inlined", "kernel", "packages", "serve", "symbol"]

@@ -5,7 +5,7 @@ of ``partial``, and those lines are added in order afterwards: the result does n
 Within a block, rows go by strips and edges by chunks: inner products of a chunk first, then the scalars of all its
 edges in one vectorised loop, then the sums while the neighbours' rows are still in cache.
 
-For an edge ``(i, j)`` with ``x = z_i``, ``y = z_j``: ``log_x(y) = s (B_x (y - x) - c|y-x|^2 x)`` with a scalar ``s``. The
+For an edge ``(i, j)``, ``x = z_i``, ``y = z_j``, ``log_x(y) = s (B_x (y - x) - c|y-x|^2 x)`` with a scalar ``s``. The
 differences of points, and sums of them, keep the arrays' dtype: their errors are relative to what is small. ``B``, the
 radial sums and every scalar are doubles, and a row's vectors are put together from them in doubles.
 
@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from hgde.kernels.cpu.compile import block, inlined, kernel
+from hgde.kernels.cpu.compile import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
+from hgde.kernels.cpu.exponential import PUSHED, SCALARS
 from hgde.kernels.cpu.lanes import LANES, fma, larger, load, prefetch, spread, store, total, wide, widened, zeros
-from hgde.kernels.cpu.rows import PUSHED, SCALARS, flow_strip, flow_strip_backward
+from hgde.kernels.cpu.rows import flow_strip, flow_strip_backward
 from hgde.kernels.cpu.scalars import artanh_ratio, artanh_ratio_slope
 from hgde.kernels.cpu.sizes import CHUNK, EDGE_SCALARS, PARTIALS, PROJECTED, STRIP
 
@@ -32,7 +33,9 @@ BUFFERS = SCALARS + EDGE_SCALARS * CHUNK
 
 
 @kernel
-def conformal(begin: Int, end: Int, s: Doubles, blocks: Ints, d: Int, z: Reals, c: Double, margin: Double, b: Doubles) -> None:
+def conformal(
+    begin: Int, end: Int, s: Doubles, blocks: Ints, d: Int, z: Reals, c: Double, margin: Double, b: Doubles
+) -> None:
     """``b_i = 1 - c|z_i|^2``, summed in doubles, never below that of the dtype's limit."""
     for i in range(blocks[begin], blocks[end]):
         p = spread(0.0)
@@ -204,14 +207,20 @@ def forward_channels(
 
 
 @block
-def finish_rows(first: int, n: int, d: int, z: Any, b: Any, s: Any, gz: int, gu: int, g: Any, out: Any, known: Any) -> None:
-    """Write a strip's gradients: ``g`` at the sums, ``out`` at the points; ``known_i = (B_i, <g_i, z_i>)``."""
+def finish_rows(
+    first: int, n: int, d: int, z: Any, b: Any, s: Any, gz: int, gu: int, g: Any, rest: Any, out: Any, known: Any
+) -> None:
+    """Write a strip's gradients: ``g`` at the sums, ``out`` at the points; ``known_i = (B_i, <g_i, z_i>)``.
+
+    ``rest`` is what rounding takes off ``g``: the curvature's gradient is a sum of terms of both signs and needs it.
+    """
     for r in range(n):
         along = spread(0.0)
         for k in range(0, d, LANES):
             at = r * d + k
             along = fma(load(s, gu + at), wide(z, first * d + at), along)
             store(g, first * d + at, load(s, gu + at))
+            store(rest, first * d + at, load(s, gu + at) - wide(g, first * d + at))
             store(out, first * d + at, load(s, gz + at))
         known[2 * (first + r)], known[2 * (first + r) + 1] = b[first + r], total(along)
 
@@ -221,7 +230,7 @@ def origin_backward(
     first: int, n: int, d: int, z: Any, b: Any, origin: Any, c: float, s: Any, gz: int, gu: int, gorigin: Any,
     partial: Any, line: int,
 ) -> None:  # fmt: skip
-    """Gradient of ``origin_i log_{z_i}(o) = -origin_i B R(c|z|^2) z`` with ``R = artanhc``; ``gz`` and others added to."""
+    """Gradient of ``origin_i log_{z_i}(o) = -origin_i B R(c|z|^2) z``, ``R = artanhc``, added to ``gz`` and others."""
     for r in range(n):
         along = spread(0.0)
         for k in range(0, d, LANES):
@@ -246,10 +255,10 @@ def origin_backward(
 def backward_rows_edges(
     begin: Int, end: Int, s: Doubles, blocks: Ints, indptr: Ints, indices: Ints, d: Int, z: Reals, b: Doubles,
     values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int, code: Int, e0: Double, e1: Double, e2: Double,
-    c: Double, margin: Double, keep: Int, kept: Doubles, grad: Reals, g: Reals, gz: Reals, gz0: Reals,
+    c: Double, margin: Double, keep: Int, kept: Doubles, grad: Reals, g: Reals, rest: Reals, gz: Reals, gz0: Reals,
     gorigin: Doubles, known: Doubles, partial: Doubles,
 ) -> None:  # fmt: skip
-    """First pass: work out the sums again (unless ``kept``) and bring the gradient of ``F`` back to them, row by row."""
+    """First pass: work out the sums again (unless ``kept``), bring the gradient of ``F`` back to them, row by row."""
     size = STRIP * d
     v, moved, gm, gz_, gu = BUFFERS, BUFFERS + size, BUFFERS + 2 * size, BUFFERS + 3 * size, BUFFERS + 4 * size
     for part in range(begin, end):
@@ -266,15 +275,15 @@ def backward_rows_edges(
             )  # fmt: skip
             if anchored != 0:
                 origin_backward(first, n, d, z, b, origin, c, s, gz_, gu, gorigin, partial, part * PARTIALS)
-            finish_rows(first, n, d, z, b, s, gz_, gu, g, gz, known)
+            finish_rows(first, n, d, z, b, s, gz_, gu, g, rest, gz, known)
 
 
 @kernel
 def backward_rows_channels(
     begin: Int, end: Int, s: Doubles, blocks: Ints, indptr: Ints, indices: Ints, d: Int, z: Reals, b: Doubles,
-    table: Reals, index: Ints, weighted: Int, edge: Reals, scale: Reals, z0: Reals, mode: Int, code: Int, e0: Double, e1: Double, e2: Double,
-    c: Double, margin: Double, keep: Int, kept: Doubles, grad: Reals, g: Reals, gz: Reals, gz0: Reals, gscale: Reals,
-    known: Doubles, partial: Doubles,
+    table: Reals, index: Ints, weighted: Int, edge: Reals, scale: Reals, z0: Reals, mode: Int, code: Int, e0: Double,
+    e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept: Doubles, grad: Reals,
+    g: Reals, rest: Reals, gz: Reals, gz0: Reals, gscale: Reals, known: Doubles, partial: Doubles,
 ) -> None:  # fmt: skip
     """:func:`backward_rows_edges` for weights per channel; ``g`` is at the sums before they are scaled."""
     size = STRIP * d
@@ -298,4 +307,4 @@ def backward_rows_channels(
                 along = load(s, gu + k)
                 store(gscale, first * d + k, fma(along, load(s, summed + k), wide(gscale, first * d + k)))
                 store(s, gu + k, along * wide(scale, first * d + k))
-            finish_rows(first, n, d, z, b, s, gz_, gu, g, gz, known)
+            finish_rows(first, n, d, z, b, s, gz_, gu, g, rest, gz, known)

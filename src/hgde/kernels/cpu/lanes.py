@@ -9,8 +9,8 @@ machine. So the vectors are said outright. ``Lanes`` are eight numbers of one dt
 
 * ``load(x, at)``: eight entries from place ``at`` on, in the array's dtype; ``wide(x, at)``: the same as doubles;
 * ``store(x, at, lanes)``: write eight entries, rounded to the array's dtype;
-* ``spread(number)``: eight doubles of one value; ``zeros(x)``: eight zeros of the array's dtype; ``widened(lanes)``: the
-  lanes as doubles;
+* ``spread(number)``: eight doubles of one value; ``zeros(x)``: eight zeros of the array's dtype;
+* ``widened(lanes)``: the lanes as doubles;
 * ``a + b``, ``a - b``, ``a * b`` between lanes of one dtype, or lanes and a number, which takes the lanes' dtype;
 * ``fma(a, b, c)``: ``a b + c`` rounded once, for lanes or numbers;
 * ``total(lanes)``: their sum as a double, added in halves: always in the same order.
@@ -81,7 +81,7 @@ def load(typingctx: Any, array: Any, at: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         dtype = signature.return_type.dtype
-        return builder.load(_place(builder, *args, dtype), align=dtype.bitwidth // 8)
+        return builder.load(_place(builder, args[0], args[1], dtype), align=dtype.bitwidth // 8)
 
     return Lanes(array.dtype)(array, types.intp), codegen
 
@@ -92,7 +92,7 @@ def wide(typingctx: Any, array: Any, at: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         dtype = signature.args[0].dtype
-        value = builder.load(_place(builder, *args, dtype), align=dtype.bitwidth // 8)
+        value = builder.load(_place(builder, args[0], args[1], dtype), align=dtype.bitwidth // 8)
         return _convert(builder, value, dtype, types.float64)
 
     return Lanes(types.float64)(array, types.intp), codegen
@@ -203,7 +203,7 @@ def fma(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 def _define(operation: Any, instruction: str) -> None:
-    @type_callable(operation)  # type: ignore[untyped-decorator]  # numba is untyped
+    @type_callable(operation)
     def typed(context: Any) -> Any:
         def typer(a: Any, b: Any) -> Any:
             return _common((a, b))

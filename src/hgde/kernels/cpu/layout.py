@@ -18,10 +18,10 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class Around:
-    """All neighbours of each node: CSR ``start, neighbours``, the edge's place in either direction, and blocks of nodes.
+    """All neighbours of each node: CSR ``start, neighbours``, the edge's place in either direction, blocks of nodes.
 
-    ``arriving, leaving [P]`` are places among the graph's edges, -1 where there is none; equal numbers of parallel edges
-    are paired.
+    ``arriving, leaving [P]`` are places among the graph's edges, -1 where there is none; equal numbers of parallel
+    edges are paired.
     """
 
     start: Tensor

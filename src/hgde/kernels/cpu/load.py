@@ -20,7 +20,6 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from queue import Empty, PriorityQueue
 from typing import Any
 
 from hgde.kernels.cpu import compile as compiler
@@ -32,14 +31,14 @@ Function = Callable[..., None]
 #: Seconds after which a worker without work is sent home.
 _PATIENCE = 3.0
 _MOST_WORKERS = 4
-_KINDS = {"i": ctypes.c_int64, "d": ctypes.c_double, "p": ctypes.c_void_p}
+_KINDS: dict[str, Any] = {"i": ctypes.c_int64, "d": ctypes.c_double, "p": ctypes.c_void_p}
 
 _lock = threading.RLock()
 _ready: dict[Key, Function] = {}
 _awaited: dict[Key, Future[tuple[str, bytes]]] = {}
-_queue: PriorityQueue[tuple[int, int, Key]] = PriorityQueue()
+_waiting: dict[Key, int] = {}  # and how urgent: 0 is awaited now
+_arrival = threading.Condition(_lock)
 _workers = 0
-_asked = 0
 _warned = False
 _jit: Any = None
 _linked: list[Any] = []
@@ -53,7 +52,7 @@ def cache_folder() -> Path:
 
 
 def function(name: str, real: str) -> Function:
-    """The kernel ``name`` for ``real`` ``"float32"`` or ``"float64"``, compiled if need be; arguments are plain numbers."""
+    """The kernel ``name`` for ``real`` ``"float32"`` or ``"float64"``, compiled if need be; takes plain numbers."""
     found = _ready.get((name, real))
     return found if found is not None else _obtain((name, real))
 
@@ -75,6 +74,8 @@ def _obtain(key: Key) -> Function:
         if key in _ready:
             return _ready[key]
         future = _awaited.get(key)
+        if key in _waiting:
+            _waiting[key] = 0
         stored = _stored(key) if future is None else None
         if future is None and stored is None:
             future = _ask(key, urgent=True)
@@ -98,7 +99,7 @@ def _link(key: Key, kinds: str, code: bytes) -> Function:
         _jit = llvm.create_lljit_compiler()
     symbol = compiler.symbol(*key)
     library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(symbol)
-    tracker = library.link(_jit, symbol)
+    tracker = library.link(_jit, f"{symbol}_{len(_linked)}")
     _linked.append(tracker)  # the code is freed with it
     made: Function = ctypes.CFUNCTYPE(None, *(_KINDS[kind] for kind in kinds))(tracker[symbol])
     return made
@@ -144,15 +145,34 @@ def _store(key: Key, kinds: str, code: bytes) -> None:
 
 def _ask(key: Key, urgent: bool) -> Future[tuple[str, bytes]]:
     """Queue a kernel for the workers. The lock is held."""
-    global _workers, _asked
-    _asked += 1
+    global _workers
     future = _awaited[key] = Future()
-    _queue.put((0 if urgent else 1, _asked, key))
+    _waiting[key] = 0 if urgent else 1
     log.info("compiling kernel %s for %s (kept for later runs)", *key)
+    _arrival.notify()
     if _workers < min(_MOST_WORKERS, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2):
         _workers += 1
         threading.Thread(target=_manage, daemon=True, name=f"hgde-compile-{_workers}").start()
     return future
+
+
+def _family(key: Key) -> str:
+    """Kernels of one family share building blocks, which a worker compiles only once."""
+    return "strips" if key[0].startswith(("rows.", "edges.")) else "others"
+
+
+def _next(family: str | None) -> Key | None:
+    """The most urgent kernel, of the worker's family if there is one; none after waiting in vain."""
+    global _workers
+    with _lock:
+        if not _waiting:
+            _arrival.wait(_PATIENCE)
+        if not _waiting:
+            _workers -= 1
+            return None
+        key = min(_waiting, key=lambda k: (_waiting[k], family not in (None, _family(k))))
+        del _waiting[key]
+        return key
 
 
 def _start() -> subprocess.Popen[bytes] | None:
@@ -167,17 +187,9 @@ def _start() -> subprocess.Popen[bytes] | None:
 
 def _manage() -> None:
     """Feed one worker process from the queue until there is nothing left for a while."""
-    global _workers
-    process = _start()
-    while True:
-        try:
-            _, _, key = _queue.get(timeout=_PATIENCE)
-        except Empty:
-            with _lock:
-                if not _queue.empty():
-                    continue
-                _workers -= 1
-            break
+    process, family = _start(), None
+    while (key := _next(family)) is not None:
+        family = family or _family(key)
         future, begun = _awaited[key], time.perf_counter()
         try:
             result = compiler.build(*key) if process is None else _converse(process, key)
@@ -192,7 +204,7 @@ def _manage() -> None:
         except Exception as error:
             future.set_exception(error)
             continue
-        log.info("compiled %s for %s in %.1f s, %d to go", *key, time.perf_counter() - begun, _queue.qsize())
+        log.info("compiled %s for %s in %.1f s, %d to go", *key, time.perf_counter() - begun, len(_waiting))
         _store(key, *result)
         future.set_result(result)
     if process is not None and process.stdin is not None:

@@ -9,9 +9,11 @@ those of :mod:`hgde.geometry.ball`, with differences of points where sums of pro
 
 from __future__ import annotations
 
-from hgde.kernels.cpu.compile import inlined, kernel
+from typing import Any
+
+from hgde.kernels.cpu.compile import Double, Doubles, Int, Ints, Reals, inlined, kernel
+from hgde.kernels.cpu.exponential import rounded
 from hgde.kernels.cpu.lanes import LANES, fma, larger, root, spread, store, total, wide
-from hgde.kernels.cpu.rows import rounded
 from hgde.kernels.cpu.scalars import artanh_ratio, artanh_ratio_slope, exp_negative
 from hgde.kernels.cpu.sizes import STRIP
 
@@ -30,7 +32,7 @@ _SERIES_BELOW = 0.5
 def log(
     begin: Int, end: Int, s: Doubles, blocks: Ints, d: Int, x: Reals, y: Reals, c: Double, margin: Double, out: Reals
 ) -> None:
-    """``log_x(y) = (B_x R / D) (B_x s - c|s|^2 x)``, ``R = artanhc(c|s|^2 / D)``, ``D = B_x B_y + c|s|^2``, ``s = y - x``."""
+    """``log_x(y) = (B_x R / D) (B_x s - c|s|^2 x)``, ``R = artanhc(c|s|^2 / D)``, ``D = B_x B_y + c|s|^2``."""
     for part in range(begin, end):
         for first in range(blocks[part], blocks[part + 1], STRIP):
             n = min(STRIP, blocks[part + 1] - first)
@@ -48,7 +50,7 @@ def log(
 
 
 @inlined
-def log_products(x, y, first, n, d, s):  # type: ignore[no-untyped-def]  # pointers have no type in Python
+def log_products(x: Any, y: Any, first: int, n: int, d: int, s: Any) -> None:
     for r in range(n):
         xx, yy, ss = spread(0.0), spread(0.0), spread(0.0)
         for k in range((first + r) * d, (first + r + 1) * d, LANES):
@@ -109,7 +111,7 @@ def log_backward(
 
 
 @inlined
-def transport_products(x, y, v, first, n, d, s):  # type: ignore[no-untyped-def]  # pointers have no type in Python
+def transport_products(x: Any, y: Any, v: Any, first: int, n: int, d: int, s: Any) -> None:
     for r in range(n):
         xx, yy, ss = spread(0.0), spread(0.0), spread(0.0)
         xv, xs, sv = spread(0.0), spread(0.0), spread(0.0)
@@ -231,7 +233,7 @@ def shrinking(q: float) -> tuple[float, float, float, float]:
 
 
 @inlined
-def shrink_products(x, v, u, first, n, d, s):  # type: ignore[no-untyped-def]  # pointers have no type in Python
+def shrink_products(x: Any, v: Any, u: Any, first: int, n: int, d: int, s: Any) -> None:
     for r in range(n):
         xx, vv, uv = spread(0.0), spread(0.0), spread(0.0)
         for k in range((first + r) * d, (first + r + 1) * d, LANES):

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from hgde.kernels.cpu.compile import block, inlined, kernel
+from hgde.kernels.cpu.compile import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
+from hgde.kernels.cpu.exponential import rounded
 from hgde.kernels.cpu.lanes import LANES, fma, larger, root, smaller, spread, store, total, wide
-from hgde.kernels.cpu.rows import rounded
 from hgde.kernels.cpu.scalars import artanh_ratio, artanh_ratio_slope, tanh_ratio
 from hgde.kernels.cpu.sizes import EXP, LOG, STRIP, TRANSLATE
 

@@ -12,7 +12,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from hgde.kernels.cpu.compile import block, inlined, kernel
+from hgde.kernels.cpu.compile import Double, Doubles, Int, Reals, block, inlined, kernel
 from hgde.kernels.cpu.lanes import LANES, fma, larger, load, root, smaller, total
 from hgde.kernels.cpu.scalars import artanh_ratio, sigmoid
 

@@ -1,7 +1,7 @@
 """Threads for compiled kernels: a few workers that sleep between jobs, as many as torch is set to use.
 
-Kernels run without the interpreter lock. Work is cut into blocks that depend on the data alone; which thread takes which
-block does not matter to the result.
+Kernels run without the interpreter lock. Work is cut into blocks that depend on the data alone; which thread takes
+which block does not matter to the result.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _spread(jobs: list[tuple[Callable[..., None], tuple[Any, ...]]]) -> None:
 
 
 def run_pieces(piece: Callable[[int], None], count: int) -> None:
-    """``piece(0) .. piece(count - 1)``, torch code that runs on one thread each: the same bits for any number of threads.
+    """``piece(0) .. piece(count - 1)``, torch code, each on one thread: the same bits for any number of threads.
 
     All of them run on workers, because torch's number of threads is a property of the thread.
     """

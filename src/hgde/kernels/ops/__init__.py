@@ -17,7 +17,7 @@ from hgde import randomness
 from hgde.geometry import ball, numerics
 from hgde.graph import Graph, SparseFeatures
 from hgde.kernels import reference
-from hgde.kernels.backend import Backend, use_fused
+from hgde.kernels.backend import Backend, get_backend, use_fused
 from hgde.kernels.cpu.load import prepare
 from hgde.kernels.cpu.sizes import EXP, LOG, TRANSLATE
 from hgde.kernels.ops import attention, diffusion, maps, pairs, sparse
@@ -25,6 +25,35 @@ from hgde.kernels.reference import Activation, resolve_activation
 from hgde.kernels.weights import AttentionWeights, ChannelWeights, EdgeWeights, LocalWeights, weight_tensors
 
 Eta = Tensor | Sequence[float]
+_WARM = {
+    "edge": ("edges.forward_edges", "edges.backward_rows_edges", "edges.conformal", "incidence.backward_edges"),
+    "channel": (
+        "edges.forward_channels",
+        "edges.backward_rows_channels",
+        "edges.conformal",
+        "incidence.backward_channels",
+    ),
+    "attention": ("attention.softmax", "attention.softmax_target", "attention.softmax_source"),
+    "global": ("pairs.pair_rows", "pairs.affinity", "rows.advance", "rows.advance_backward"),
+    "origin": ("origin.forward", "origin.backward"),
+    "sparse": ("sparse.product", "sparse.drop"),
+    "solver": ("maps.log", "maps.log_backward", "rows.advance", "rows.advance_backward"),
+}
+
+
+def warm_up(*parts: str, dtype: torch.dtype = torch.float32) -> None:
+    """Begin to compile the kernels of these parts of a model, in the background, unless they are there already.
+
+    Parts: the weights (``edge``, ``attention``, which needs ``edge`` too, ``channel``, ``global``), ``origin`` for
+    encoders and decoders, ``sparse`` for sparse features, ``solver`` for solvers that call the ball's exp and log.
+    Calling it before the data are read hides the time a first run takes; nothing depends on it.
+    """
+    unknown = set(parts) - set(_WARM)
+    if unknown:
+        raise ValueError(f"unknown parts {', '.join(sorted(unknown))}; known are {', '.join(_WARM)}")
+    if get_backend() != "reference":
+        for part in parts:
+            prepare(_WARM[part], dtype)
 
 
 def _check(z: Tensor, graph: Graph, weights: LocalWeights) -> None:
@@ -183,9 +212,7 @@ def diffuse_steps(
             return z
         mode = diffusion.MOVED if eta is None else diffusion.RESIDUAL
         first = None if eta is None else z0
-        return _fused_steps(
-            z, graph, weights, c, steps, first, eta, mode, diffusion.ACTIVATION_CODES[activation]
-        )
+        return _fused_steps(z, graph, weights, c, steps, first, eta, mode, diffusion.ACTIVATION_CODES[activation])
     if isinstance(weights, AttentionWeights):
         weights = EdgeWeights(reference.attention_values(graph, weights))
     for _ in range(steps):
@@ -321,9 +348,7 @@ def sparse_matmul(
         if drops:
             prepare(("sparse.drop", "sparse.product"), values.dtype)
             values = sparse.drop(values, sparse.draw_keys(generator), dropout)
-        out: Tensor = sparse.sparse_product(
-            weight, values, features.indptr, features.indices, features.shape[1], False
-        )
+        out: Tensor = sparse.sparse_product(weight, values, features.indptr, features.indices, features.shape[1], False)
         return out
     if drops:
         values = _drop_values(values, dropout, generator)

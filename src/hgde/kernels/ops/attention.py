@@ -42,8 +42,10 @@ def _shapes(target: Tensor, source: Any, edge: Any, indptr: Any, indices: Tensor
 def attention(
     target: Tensor, source: Tensor, edge: Tensor | None, indptr: Tensor, indices: Tensor, slope: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """``a_ij = mean_h m_ij exp(l_ijh) / sum_k m_ik exp(l_ikh)`` of every edge, ``[E]``; also each row's largest score and
-    normaliser, ``[N, H]``. Cost ``E H``, memory ``E + N H``."""
+    """``a_ij = mean_h m_ij exp(l_ijh) / sum_k m_ik exp(l_ikh)`` of every edge, ``[E]``.
+
+    Also each row's largest score and normaliser, ``[N, H]``. Cost ``E H``, memory ``E + N H``.
+    """
     layout = layout_of(indptr, indices)
     top, mass = (torch.empty(target.shape, dtype=torch.float64) for _ in range(2))
     out = target.new_empty(indices.shape[0])

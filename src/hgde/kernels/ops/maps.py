@@ -1,4 +1,4 @@
-"""Maps that act on rows alone: log, transport and inverse differential of exp at any point, and the maps at the origin."""
+"""Maps that act on rows alone: log, transport and inverse differential of exp at any point, and maps at the origin."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ logmap = _define("logmap", "maps.log", 2)
 transport = _define("transport", "maps.transport", 3)
 """Parallel transport of ``v`` from ``x`` to ``y``, ``(lambda_x / lambda_y) gyr[y, -x] v``: ``(c, x, y, v)``."""
 shrink = _define("shrink", "maps.shrink", 3)
-"""``w`` at ``x`` with its part across ``v`` multiplied by ``r / sinh r``, ``r = sqrt(c) lambda_x |v|``: ``(c, x, v, w)``."""
+"""``w`` at ``x``, its part across ``v`` times ``r / sinh r`` with ``r = sqrt(c) lambda_x |v|``: ``(c, x, v, w)``."""
 
 
 def _origin_arguments(x: Tensor, c: Tensor, point: Tensor | None, kind: int) -> tuple[Any, ...]:

@@ -25,10 +25,15 @@ def _save(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
     ctx.save_for_backward(*inputs)
 
 
+def _gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    found: tuple[Tensor, ...] = all_pairs_backward(grad, *ctx.saved_tensors)
+    return found
+
+
 @operation(
     "all_pairs(Tensor z, Tensor q, Tensor k, Tensor c) -> Tensor",
     fake=lambda z, q, k, c: like(z),
-    backward=lambda ctx, grad: all_pairs_backward(grad, *ctx.saved_tensors),
+    backward=_gradient,
     save=_save,
 )
 def all_pairs(z: Tensor, q: Tensor, k: Tensor, c: Tensor) -> Tensor:
@@ -43,7 +48,9 @@ def all_pairs(z: Tensor, q: Tensor, k: Tensor, c: Tensor) -> Tensor:
 
     def piece(index: int) -> None:
         with torch.no_grad():
-            _tile(slice(index * ROWS, min((index + 1) * ROWS, len(z))), points, queries, keys, squares, b, float(c), out)
+            _tile(
+                slice(index * ROWS, min((index + 1) * ROWS, len(z))), points, queries, keys, squares, b, float(c), out
+            )
 
     run_pieces(piece, count)
     return out[:, : z.shape[1]].contiguous()
@@ -73,7 +80,18 @@ def _tile(
                 score = own[h] @ keys[h, start : start + COLUMNS].T
                 _kernel("pairs.affinity", z, len(rows), len(columns), score, mass[h], 1 / heads, 1, weight)
         _kernel(
-            *("pairs.pair_rows", z, len(rows), len(columns), z.shape[1], gram, weight, int(mass is None), rows, columns),
+            *(
+                "pairs.pair_rows",
+                z,
+                len(rows),
+                len(columns),
+                z.shape[1],
+                gram,
+                weight,
+                int(mass is None),
+                rows,
+                columns,
+            ),
             *(squares[part], b[part], squares[start:], b[start:], c, close, sums),
         )
         pull.addmm_(gram, columns)
@@ -109,7 +127,10 @@ def all_pairs_backward(grad: Tensor, z: Tensor, q: Tensor, k: Tensor, c: Tensor)
 
         def piece(index: int, first: int = first, found: dict[int, tuple[Tensor, ...]] = found) -> None:
             part = slice((first + index) * tile, (first + index + 1) * tile)
-            given = [tensor.requires_grad_() for tensor in (*(leaf.detach() for leaf in leaves), z[part].detach(), q[part].detach())]
+            given = [
+                tensor.requires_grad_()
+                for tensor in (*(leaf.detach() for leaf in leaves), z[part].detach(), q[part].detach())
+            ]
             with torch.enable_grad():
                 out = reference.global_rows(*given)
             found[index] = torch.autograd.grad(out, given, grad[part])

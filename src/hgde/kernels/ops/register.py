@@ -74,7 +74,9 @@ def _node(name: str, operator: Any, backward: Any, save: Any) -> Any:
             return (None,) * len(ctx.needs_input_grad)
         return backward(ctx, grads[0])
 
-    return type(name, (torch.autograd.Function,), {"forward": staticmethod(forward), "backward": staticmethod(gradients)})
+    return type(
+        name, (torch.autograd.Function,), {"forward": staticmethod(forward), "backward": staticmethod(gradients)}
+    )
 
 
 def _refusal(name: str) -> Callable[..., tuple[Tensor | None, ...]]:

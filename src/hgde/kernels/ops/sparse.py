@@ -28,7 +28,8 @@ def _fake(dense: Tensor, values: Any, indptr: Tensor, indices: Any, columns: int
 
 
 @operation(
-    "sparse_product(Tensor dense, Tensor values, Tensor indptr, Tensor indices, int columns, bool transposed) -> Tensor",
+    "sparse_product(Tensor dense, Tensor values, Tensor indptr, Tensor indices, int columns, bool transposed) "
+    "-> Tensor",
     fake=_fake,
     backward=_backward,
     save=_save,

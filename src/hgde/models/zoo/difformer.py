@@ -17,12 +17,13 @@ from hgde.sections import Section, setting
 
 
 def attend_simple(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """``sum_j (1 + <q_i, k_j>) v_j / sum_j (1 + <q_i, k_j>)`` with unit ``q`` and ``k``; cost ``N d^2``, no table."""
-    q, k = nn.functional.normalize(q, dim=1), nn.functional.normalize(k, dim=1)
-    top = v.sum(0) + q @ (k.T @ v)
-    # Exactly N when all products are -1; a trace above zero keeps the division safe there.
-    bottom = v.shape[0] + q @ k.sum(0)
-    return top / bottom.clamp_min(1e-6)[:, None]
+    """``sum_j (1 + <q_i, k_j>) v_j / sum_j (1 + <q_i, k_j>)`` with ``q`` and ``k`` of norm 1; cost ``N d^2``, no table.
+
+    The norm is that of all rows together, as in the authors' code: the sum below is then never less than
+    ``N - sqrt(N)``. (In the paper the rows have norm 1 each.)
+    """
+    q, k = (x / x.norm().clamp_min(torch.finfo(x.dtype).tiny) for x in (q, k))
+    return (v.sum(0) + q @ (k.T @ v)) / (v.shape[0] + q @ k.sum(0))[:, None]
 
 
 def attend_sigmoid(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -62,6 +63,7 @@ def _preset(layers: int, width: int, p: float, lr: float, decay: float, **more: 
     return {
         "model": {"layers": layers, "width": width, "dropout": p, **more},
         "training": {"lr": lr, "weight_decay": decay, "weight_decay_rest": decay, "epochs": 500},
+        "preprocessing": {"normalise": "rows"},
     }
 
 
@@ -97,7 +99,9 @@ class DIFFormer(Model):
         super().__init__()
         self.settings, self.shape = settings, shape
         s = settings
-        self.encoder = Dense(shape.in_features, s.width)
+        # Under normalisation only the direction of the encoder's output counts. Weight decay then shrinks the matrix
+        # unopposed, and a bias, which is not decayed, would come to outweigh it.
+        self.encoder = Dense(shape.in_features, s.width, bias=not s.norm)
         self.layers = nn.ModuleList(
             DIFFormerLayer(s.width, s.heads, s.kernel, s.graph, s.values) for _ in range(s.layers)
         )

@@ -33,7 +33,7 @@ def hyla(z: Tensor, directions: Tensor, frequencies: Tensor, phases: Tensor) -> 
 def _preset(width: int, hops: int, scale: float, lr: float, level: str = "features") -> Any:
     return {
         "model": {"hyla_width": width, "hops": hops, "frequency": scale, "level": level},
-        "training": {"lr": lr, "epochs": 100},
+        "training": {"lr": lr, "weight_decay": 0.0, "epochs": 100},
         "preprocessing": {"normalise": "rows"},
     }
 
@@ -75,7 +75,8 @@ class HyLaSGC(Model):
         s = settings
         count = shape.in_features if s.level == "features" else shape.num_nodes
         self.space = PoincareBall(1.0)
-        # Tangent vectors at the origin, so that any step of an optimiser stays in the ball.
+        # Tangent vectors at the origin, so that any step of an optimiser stays in the ball, ten times as long as meant:
+        # the features grow as exp((n - 1) P / 2), and Adam's steps would be too large for them.
         self.points = nn.Parameter(torch.empty(count, s.width))
         nn.init.normal_(self.points, std=0.01)
         self.register_buffer("directions", nn.functional.normalize(nn.init.normal_(torch.empty(s.hyla_width, s.width))))
@@ -93,7 +94,7 @@ class HyLaSGC(Model):
         return self.forward(features, graph)
 
     def forward(self, features: Features, graph: Graph) -> Tensor:
-        z = self.space.expmap0(self.points)
+        z = self.space.expmap0(0.1 * self.points)
         table = dropout(hyla(z, self.directions, self.frequencies, self.phases), self.settings.dropout, self.training)
         # Everything after the table is linear: multiply by the narrow matrix first.
         table = table @ self.linear.weight

@@ -1,0 +1,208 @@
+"""The paper's figures from stored runs: energy along time, accuracy by diffusivity, Cora in the disk.
+
+What is missing is trained first; the pictures are then drawn from the records in ``results/figures`` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hgde.experiments.figure_work import DIFFUSIVITIES, INTEGRATORS
+from hgde.experiments.jobs import Job, OnDone, run_jobs
+from hgde.experiments.places import at_place, key_of
+from hgde.experiments.reproduce import usable
+from hgde.experiments.store import Store
+from hgde.experiments.table import unit_of
+from hgde.experiments.tables import load_table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BLUE, RED = "#1f5fbf", "#d62728"
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7")
+SEEDS = 5
+SUFFIXES = ("png", "svg")
+Say = Callable[[str], None]
+
+
+def energy_jobs() -> list[Job]:
+    """Cora and CiteSeer, three integrators, with and without residual."""
+    jobs = []
+    for data in ("cora", "citeseer"):
+        for method in INTEGRATORS:
+            for residual in (True, False):
+                model: dict[str, Any] = {"name": "hgde", "width": 16, "time": 16.0, "solver": {"name": method}}
+                model["residual"] = residual
+                settings = {"preset": "none", "data": {"name": data}, "model": model, "run": {"threads": 1}}
+                settings["training"] = {"epochs": 100, "patience": 100}
+                key = f"{method}-{'with' if residual else 'without'}-residual"
+                jobs.append(Job(f"figures/energy-{data}", key, "hgde.experiments.figure_work:energy", settings))
+    return jobs
+
+
+def diffusivity_jobs(say: Say) -> list[Job]:
+    """Every diffusivity of the paper on every node-classification set, at the printed settings, five runs each."""
+    jobs = []
+    cells = [
+        cell
+        for name in ("nodes", "hetero")
+        for cell in load_table(name).cells()
+        if cell.system.name == "hgde-e" and cell.protocol == "clean"
+    ]
+    for cell in usable(cells, say):
+        for diffusivity in DIFFUSIVITIES:
+            settings = dict(cell.settings)
+            settings["model"] = {**settings["model"], "diffusivity": {"name": diffusivity}}
+            for place in [(split, seed) for split in cell.data.splits[:SEEDS] for seed in range(SEEDS)][:SEEDS]:
+                path = f"figures/diffusivity/{cell.data.key}--{diffusivity}"
+                jobs.append(Job(path, key_of(place), "train", at_place(settings, place), cost=cell.cost))
+    return jobs
+
+
+def disk_jobs() -> list[Job]:
+    """Cora in two dimensions, by local and by local-global weights."""
+    jobs = []
+    for diffusivity in ("attention", "local-global"):
+        model = {"name": "hgde", "width": 2, "time": 4.0, "diffusivity": {"name": diffusivity}}
+        settings = {"preset": "none", "data": {"name": "cora"}, "model": model, "run": {"threads": 1}}
+        settings["training"] = {"epochs": 300, "patience": 300, "lr": 0.02}
+        jobs.append(Job("figures/disk", diffusivity, "hgde.experiments.figure_work:disk", settings))
+    return jobs
+
+
+def draw_figures(
+    results: Path, docs: Path, workers: int = 2, on_done: OnDone | None = None, say: Say | None = None
+) -> list[Path]:
+    """Train what is missing, then write the three figures as PNG and SVG."""
+    store = Store(results)
+    jobs = [*energy_jobs(), *disk_jobs(), *diffusivity_jobs(say or (lambda _: None))]
+    run_jobs(jobs, store, workers, on_done)
+    return draw_stored(results, docs)
+
+
+def draw_stored(results: Path, docs: Path) -> list[Path]:
+    """The figures from what is on disk; one whose records are missing is left out."""
+    store = Store(results)
+    written: list[Path] = []
+    for name, draw in (("energy", _energy), ("diffusivity", _diffusivity), ("cora-disk", _disk)):
+        figure = draw(store)
+        if figure is not None:
+            written += save(figure, docs / f"figure-{name}")
+    return written
+
+
+def save(figure: Figure, stem: Path) -> list[Path]:
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    paths = [stem.with_suffix(f".{suffix}") for suffix in SUFFIXES]
+    for path in paths:
+        figure.savefig(path, dpi=150)
+    return paths
+
+
+def _results(store: Store, cell: str) -> dict[str, dict[str, Any]]:
+    return {key: record["result"] for key, record in store.records(cell) if "result" in record}
+
+
+def _energy(store: Store) -> Figure | None:
+    """Energy along ``t``: solid with the residual, dashed without."""
+    sets = {name: _results(store, f"figures/energy-{name}") for name in ("cora", "citeseer")}
+    if not any(sets.values()):
+        return None
+    figure, axes = _figure(9.0, 3.8, 2)
+    for place, (name, curves) in zip(axes, sets.items(), strict=True):
+        for colour, method in zip(COLOURS, INTEGRATORS, strict=False):
+            for word, style in (("with", "-"), ("without", "--")):
+                curve = curves.get(f"{method}-{word}-residual")
+                if curve is not None:
+                    values = np.maximum(curve["energy"], 1e-12)
+                    place.plot(curve["times"], values, style, color=colour, label=f"{method}, {word} residual")
+        place.set_yscale("log")
+        place.set_title({"cora": "Cora", "citeseer": "CiteSeer"}[name])
+        place.set_xlabel("t")
+    axes[0].set_ylabel("hyperbolic Dirichlet energy")
+    axes[-1].legend(frameon=False, fontsize=7)
+    return figure
+
+
+def _diffusivity(store: Store) -> Figure | None:
+    """Mean accuracy by diffusivity, a group of bars per data set, with standard deviations."""
+    scores: dict[str, dict[str, list[float]]] = {}
+    for cell in store.cells("figures/diffusivity"):
+        data, _, name = cell.rpartition("/")[2].partition("--")
+        found = [unit_of(r["metric"]) * r["test"][r["metric"]] for r in _results(store, cell).values()]
+        if found:
+            scores.setdefault(data, {})[name] = found
+    if not scores:
+        return None
+    figure, (axes,) = _figure(max(6.0, 1.1 * len(scores)), 3.8, 1)
+    width = 0.8 / len(DIFFUSIVITIES)
+    for number, name in enumerate(DIFFUSIVITIES):
+        at = [
+            k + (number - (len(DIFFUSIVITIES) - 1) / 2) * width for k, row in enumerate(scores.values()) if name in row
+        ]
+        means = [float(np.mean(row[name])) for row in scores.values() if name in row]
+        spreads = [
+            float(np.std(row[name], ddof=1)) if len(row[name]) > 1 else 0.0 for row in scores.values() if name in row
+        ]
+        axes.bar(at, means, width, yerr=spreads, color=COLOURS[number], label=name, error_kw={"linewidth": 0.8})
+    lowest = min(float(np.mean(values)) for row in scores.values() for values in row.values())
+    axes.set_ylim(max(0.0, lowest - 10), 100)
+    axes.set_xticks(range(len(scores)), list(scores), rotation=20, ha="right")
+    axes.set_ylabel("test score, %")
+    axes.legend(frameon=False, fontsize=8, ncols=len(DIFFUSIVITIES))
+    return figure
+
+
+def _disk(store: Store) -> Figure | None:
+    """Sampled nodes in the disk; blue lines are local weights, red ones global, bolder for larger."""
+    records = _results(store, "figures/disk")
+    if not records:
+        return None
+    figure, axes = _figure(5.2 * len(records), 5.4, len(records))
+    for place, (name, record) in zip(axes, records.items(), strict=True):
+        draw_weights(place, record)
+        place.set_title(f"{name}: local blue, global red" if record["global"] else f"{name}: local weights")
+    return figure
+
+
+def draw_weights(axes: Axes, record: dict[str, Any]) -> None:
+    """Points of the disk, coloured by class, and the weights between them as geodesics."""
+    import torch
+    from matplotlib.collections import LineCollection
+    from matplotlib.patches import Circle
+
+    from hgde.report.disk import geodesics
+
+    points = np.array(record["points"])
+    axes.add_patch(Circle((0, 0), 1.0, facecolor="#fbfaf7", edgecolor="#444444", linewidth=1.0))
+    for kind, colour in (("local", BLUE), ("global", RED)):
+        if record[kind]:
+            pairs = np.array([entry[:2] for entry in record[kind]], dtype=np.int64).T
+            weights = np.array([entry[2] for entry in record[kind]])
+            share = weights / max(weights.max(), 1e-12)
+            lines = geodesics(torch.from_numpy(points), torch.from_numpy(pairs))
+            collection = LineCollection(list(lines), linewidths=0.2 + 1.8 * share, colors=colour, alpha=0.35)
+            axes.add_collection(collection)
+    axes.scatter(points[:, 0], points[:, 1], c=record["labels"], cmap="tab10", s=10, zorder=3, linewidths=0)
+    axes.set_xlim(-1.02, 1.02)
+    axes.set_ylim(-1.02, 1.02)
+    axes.set_aspect("equal")
+    axes.axis("off")
+
+
+def _figure(width: float, height: float, columns: int) -> tuple[Figure, list[Axes]]:
+    from matplotlib.figure import Figure as Canvas
+
+    figure = Canvas(figsize=(width, height), layout="constrained")
+    axes: Iterable[Axes] = figure.subplots(1, columns, squeeze=False)[0]
+    made = list(axes)
+    for place in made:
+        for side in ("top", "right"):
+            place.spines[side].set_visible(False)
+        place.grid(alpha=0.3)
+    return figure, made

@@ -1,0 +1,143 @@
+"""How kernels are compiled, stored and found: what makes an object stale, what happens where nothing can be written."""
+
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import hgde
+from hgde.kernels import warm_up
+from hgde.kernels.cpu import compile as compiler
+from hgde.kernels.cpu import load
+
+SOURCE = str(Path(hgde.__file__).parents[1])
+# One step and its gradient, and a digest of the bits.
+STEP = """
+import hashlib, logging, sys
+import torch
+logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
+from hgde.graph import Graph
+from hgde.kernels import EdgeWeights, diffuse, log_origin
+g = torch.Generator().manual_seed(0)
+graph = Graph.from_edges(torch.randint(0, 400, (2, 1500), generator=g), 400)
+z = (0.3 * torch.randn(400, 16, generator=g) / 4).requires_grad_()
+c, a = torch.tensor(0.7, requires_grad=True), torch.full((graph.num_edges,), 0.1).requires_grad_()
+out = diffuse(z, graph, EdgeWeights(a), c, z, (1.0, 0.6, 0.1), "tanh")
+found = [out, *torch.autograd.grad(log_origin(out, c).square().sum(), (z, a, c))]
+print(hashlib.sha256(b"".join(t.detach().numpy().tobytes() for t in found)).hexdigest())
+"""
+
+
+def run(folder, **variables):
+    environment = {**os.environ, "PYTHONPATH": SOURCE, "HGDE_CACHE": str(folder), "OMP_NUM_THREADS": "1", **variables}
+    done = subprocess.run([sys.executable, "-c", STEP], env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.split()[-1], done.stderr
+
+
+@pytest.mark.slow
+def test_same_bits_compiled_loaded_on_threads_and_without_newer_instructions(tmp_path):
+    first, _ = run(tmp_path)
+    assert len(list(tmp_path.rglob("*.o"))) >= 5
+    assert run(tmp_path)[0] == first
+    assert run(tmp_path, OMP_NUM_THREADS="2")[0] == first
+    assert run(tmp_path, NUMBA_CPU_NAME="generic", ATEN_CPU_CAPABILITY="default")[0] == first
+
+
+@pytest.mark.slow
+def test_without_a_folder_to_write_to_kernels_live_in_memory_with_one_warning(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    _, errors = run(blocked)
+    assert errors.count("compiled kernels cannot be stored") == 1
+    assert "Traceback" not in errors
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    """An empty folder of objects, and a memory that has forgotten its kernels."""
+    monkeypatch.setenv("HGDE_CACHE", str(tmp_path))
+    monkeypatch.setattr(load, "_ready", {})
+    monkeypatch.setattr(load, "_awaited", {})
+    return tmp_path
+
+
+def test_objects_are_stored_found_and_made_again_when_damaged(store, monkeypatch, caplog):
+    built = []
+
+    def converse(process, key):
+        built.append(key)
+        return compiler.build(*key)
+
+    monkeypatch.setattr(load, "_start", lambda: object())
+    monkeypatch.setattr(load, "_converse", converse)
+    monkeypatch.setattr(load, "_PATIENCE", 0.05)
+
+    class Stopped:
+        stdin = None
+
+    monkeypatch.setattr(load, "_start", lambda: Stopped())
+    key = ("edges.conformal", "float64")
+    load.function(*key)
+    assert built == [key]
+    load._ready.clear()
+    load.function(*key)
+    assert built == [key]
+    (file,) = store.rglob("*.o")
+    file.write_bytes(file.read_bytes()[:-1])
+    load._ready.clear()
+    with caplog.at_level(logging.WARNING, "hgde.kernels"):
+        load.function(*key)
+    assert built == [key, key]
+    assert "damaged" in caplog.text
+
+
+def test_the_folder_of_objects_changes_with_any_source_and_the_processor(tmp_path, monkeypatch):
+    def fingerprint(**variables):
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        compiler.fingerprint.cache_clear()
+        compiler.target.cache_clear()
+        return compiler.fingerprint()
+
+    plain = fingerprint()
+    assert fingerprint() == plain
+    for path in compiler.FOLDER.glob("*.py"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    monkeypatch.setattr(compiler, "FOLDER", tmp_path)
+    assert fingerprint() == plain
+    for path in sorted(tmp_path.glob("*.py")):
+        before = path.read_bytes()
+        path.write_bytes(before + b"\n")
+        assert fingerprint() != plain
+        path.write_bytes(before)
+    assert fingerprint(NUMBA_CPU_NAME="generic") != plain
+    monkeypatch.undo()
+    compiler.fingerprint.cache_clear()
+    compiler.target.cache_clear()
+
+
+def test_a_kernel_that_cannot_be_compiled_says_why(store, monkeypatch):
+    monkeypatch.setattr(load, "_PATIENCE", 0.05)
+    with pytest.raises(RuntimeError, match=r"edges.no_such_kernel could not be compiled"):
+        load.function("edges.no_such_kernel", "float32")
+
+
+def test_a_process_that_finds_its_kernels_stored_does_not_load_numba():
+    code = (
+        "import sys, torch; from hgde.kernels import exp_origin; exp_origin(torch.zeros(2, 3), torch.tensor(1.0));"
+        "exp_origin(torch.ones(2, 3), torch.tensor(1.0)); print('numba' in sys.modules)"
+    )
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": SOURCE}, capture_output=True, text=True
+        )
+    assert done.stdout.split() == ["False"]
+
+
+def test_unknown_parts_are_refused():
+    with pytest.raises(ValueError, match="unknown parts hub; known are"):
+        warm_up("hub", dtype=torch.float32)

@@ -30,9 +30,7 @@ def report_of_comparison(record: Mapping[str, Any], reproduce: Sequence[str] = (
         expected = row.get("expected")
         if scores and expected and len(scores) < expected:
             warnings.append(f"{row['system']}: {len(scores)} of {expected} runs were finished.")
-    changed = {
-        f"{row['system']}: {name}": value for row in rows for name, value in (row.get("changes") or {}).items()
-    }
+    changed = {f"{row['system']}: {name}": value for row in rows for name, value in (row.get("changes") or {}).items()}
     trials, seconds = record.get("trials"), _finite(record.get("seconds"))
     summary = f"{len(systems)} systems on the same splits and seeds"
     if trials:

@@ -53,7 +53,7 @@ def report_of_run(
     parts, nodes = parts_of(fitted, ids)
     times, states = states_over_time(fitted)
     energy = energy_curve(fitted, times, states)
-    free = baseline_scores(data.problem) if baselines else {}
+    free = _baselines(fitted) if baselines else {}
     scores = _scores(results, free)
     facts = run.facts()
     return RunReport(
@@ -95,6 +95,22 @@ def _result(run: RunFolder, seed: int) -> dict[str, Any]:
             f"{run.seed_folder(seed) / 'result.json'} is damaged: field {wrong[0]!r} is missing or no {wrong[0]}"
         )
     return result
+
+
+def _baselines(fitted: Fitted) -> Mapping[str, Mapping[str, Mapping[str, float]]]:
+    """Scores of what costs nothing, on the very split of the run; none where the split cannot be drawn again."""
+    data, settings = fitted.training_data(), fitted.settings
+    problem = data.problem
+    if problem.extra is None:
+        # A stored problem lacks what non-edges are drawn by; the same settings pose it again.
+        try:
+            again = settings.task.entry.pose(data.dataset, settings.task.options, settings.data)
+        except ValueError:
+            return {}
+        if again.split_hash != problem.split_hash:
+            return {}
+        problem = again.with_features(problem.inputs)
+    return baseline_scores(problem)
 
 
 def _scores(results: Sequence[Mapping[str, Any]], free: Mapping[str, Mapping[str, Mapping[str, float]]]) -> list[Score]:

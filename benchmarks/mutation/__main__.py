@@ -9,7 +9,7 @@ import time
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from benchmarks.mutation import campaign, processes, report, tests  # noqa: E402  # threads are counted at import
+from benchmarks.mutation import campaign, processes, report, tests  # threads are counted at import
 
 
 def main() -> None:

@@ -11,7 +11,6 @@ import tomllib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from benchmarks.mutation import operators, tests
 from benchmarks.mutation.operators import Mutant
@@ -127,7 +126,7 @@ class Campaign:
         with LOG.open("a") as stream:
             stream.write(f"\n=== {mutant.key} {mutant.path}:{mutant.line} {mutant.before} => {mutant.after}\n")
         with self.place.changed(mutant.path, mutant.apply(source), self._stamp):
-            outcome, value = call(functools.partial(tests.run_tests, self.place, chosen, LOG), LOG)
+            outcome, value = call(functools.partial(tests.run_tests, self.place, chosen, LOG), LOG, cpu=60.0)
         if outcome != "done":
             value = {"outcome": "timeout" if outcome == "timeout" else "killed", "by": outcome}
         return Result(
@@ -153,10 +152,6 @@ class Campaign:
         self.results[result.key, result.digest] = result
         RESULTS.parent.mkdir(parents=True, exist_ok=True)
         with RESULTS.open("a") as stream:
-            stream.write(json.dumps(_plain(result), ensure_ascii=False) + "\n")
+            stream.write(json.dumps(asdict(result), ensure_ascii=False) + "\n")
         change = result.by if result.is_dead else f"{result.before}  =>  {result.after}"
         print(f"{result.outcome:8} {result.seconds:6.1f} s  {result.path}:{result.line}  {change}", flush=True)
-
-
-def _plain(result: Result) -> dict[str, Any]:
-    return asdict(result)

@@ -39,8 +39,9 @@ COMPARISONS: dict[type[ast.cmpop], tuple[str, tuple[str, ...]]] = {
     ast.NotIn: (r"not\s+in", ("in",)),
 }
 _PAIRS = (
-    "min max, minimum maximum, fmin fmax, amin amax, argmin argmax, clamp_min clamp_max, any all, sqrt rsqrt, sum mean, "
-    "zeros ones, zeros_like ones_like, new_zeros new_ones, rows indices, sinh cosh, sin cos, exp expm1, log log1p, "
+    "min max, minimum maximum, fmin fmax, amin amax, argmin argmax, clamp_min clamp_max, any all, sqrt rsqrt, "
+    "sum mean, zeros ones, zeros_like ones_like, new_zeros new_ones, "
+    "rows indices, sinh cosh, sin cos, exp expm1, log log1p, "
     "floor ceil, expmap logmap, expmap0 logmap0, query key"
 )
 TWINS = {a: b for pair in _PAIRS.split(", ") for a, b in (pair.split(), pair.split()[::-1])}
@@ -130,7 +131,7 @@ class _Finder(ast.NodeVisitor):
         self._kinds: list[dict[str, str]] = [{}]
         self._returns: list[str] = [""]
 
-    # -- places ----------------------------------------------------------------------------------------------------
+    # places
 
     def _span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
         assert node.end_lineno is not None
@@ -155,7 +156,7 @@ class _Finder(ast.NodeVisitor):
         if match:
             self._add(operator, start + match.start(), start + match.end(), new)
 
-    # -- what is left alone ----------------------------------------------------------------------------------------
+    # what is left alone
 
     def visit_Assert(self, node: ast.Assert) -> None: ...
 
@@ -186,7 +187,7 @@ class _Finder(ast.NodeVisitor):
         self._negate(node.test)
         self.generic_visit(node)
 
-    # -- scopes ----------------------------------------------------------------------------------------------------
+    # scopes
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self._scope.append(node.name)
@@ -223,7 +224,7 @@ class _Finder(ast.NodeVisitor):
                 self.visit(statement)
                 self._scope.append("<locals>")
 
-    # -- statements ------------------------------------------------------------------------------------------------
+    # statements
 
     def visit_Expr(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Constant):
@@ -273,7 +274,7 @@ class _Finder(ast.NodeVisitor):
                 self._replace("gradient", item.context_expr, "torch.enable_grad()")
         self.generic_visit(node)
 
-    # -- expressions -----------------------------------------------------------------------------------------------
+    # expressions
 
     def _negate(self, test: ast.expr) -> None:
         # `not x` and single comparisons have mutants of their own that say the same.
@@ -290,9 +291,7 @@ class _Finder(ast.NodeVisitor):
     def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
         if isinstance(node.op, ast.Not):
             self._replace("negation", node, f"bool({self._text(node.operand)})")
-        elif isinstance(node.op, ast.USub) and not isinstance(node.operand, ast.Constant):
-            self._replace("sign", node, self._text(node.operand))
-        elif isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant) and node.operand.value != 1:
+        elif isinstance(node.op, ast.USub) and ast.unparse(node.operand) != "1":
             self._replace("sign", node, self._text(node.operand))
         elif isinstance(node.op, ast.Invert):
             self._replace("negation", node, self._text(node.operand))
@@ -308,13 +307,8 @@ class _Finder(ast.NodeVisitor):
         if isinstance(node.op, ast.BitOr) and _is_type(node.left):
             return
         symbols = ARITHMETIC.get(type(node.op))
-        if (
-            symbols is not None
-            and not isinstance(node.left, ast.Constant | ast.JoinedStr | ast.List)
-            or (
-                isinstance(node.left, ast.Constant) and isinstance(node.left.value, int | float) and symbols is not None
-            )
-        ):
+        joins_words = isinstance(node.left, ast.Constant | ast.JoinedStr | ast.List) and not _is_number(node.left)
+        if symbols is not None and not joins_words:
             for new in symbols[1]:
                 self._between("arithmetic", node.left, node.right, re.escape(symbols[0]), new)
         self.generic_visit(node)
@@ -398,5 +392,14 @@ class _Finder(ast.NodeVisitor):
                 self._add("keyword", start, end, "")
 
 
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
+
+
 def _is_type(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id[:1].isupper() or ast.unparse(node) in ("int", "str", "float", "list")
+    return (isinstance(node, ast.Name) and node.id[:1].isupper()) or ast.unparse(node) in (
+        "int",
+        "str",
+        "float",
+        "list",
+    )

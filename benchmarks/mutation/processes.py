@@ -29,8 +29,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "hgde"
 TESTS = ROOT / "tests"
 _WARM = (
-    "torch", "torch.optim.swa_utils", "torch.utils.checkpoint", "numpy", "scipy.sparse", "scipy.optimize", "scipy.stats",
-    "pandas", "geoopt", "sklearn.linear_model", "sklearn.neighbors", "sklearn.metrics", "pytest", "hypothesis",
+    "torch", "torch.optim.swa_utils", "torch.utils.checkpoint", "numpy", "scipy.sparse", "scipy.optimize",
+    "scipy.stats", "pandas", "geoopt", "sklearn.linear_model",
+    "sklearn.neighbors", "sklearn.metrics", "pytest", "hypothesis",
     "hypothesis.strategies", "safetensors.torch", "llvmlite.binding", "numba", "torch._dynamo", "torchdiffeq",
     "torch_geometric.data", "filelock",
 )  # fmt: skip
@@ -125,7 +126,7 @@ def call(work: Callable[[], Any], log: Path, cpu: float | None = None, wall: flo
         os.waitpid(pid, 0)
     received += _available(read)
     os.close(read)
-    if status is None or os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
+    if status is None or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU):
         return "timeout", None
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)

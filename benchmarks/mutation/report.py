@@ -28,22 +28,22 @@ have changed.
 ## How
 
 * **What is changed** (`benchmarks/mutation/operators.py`): arithmetic and its signs, comparisons and their boundaries,
-  constants (by one, doubled, `True` and `False`), conditions negated, `and` and `or`, neighbouring arguments of one type
-  exchanged, keyword arguments left out, twins (`min`/`max`, `sqrt`/`rsqrt`, `rows`/`indices`, `expmap`/`logmap`, ...),
-  `detach`, `no_grad`, `abs` and `clone` left out, statements without a result left out, returned values doubled or
-  negated. Not changed: annotations, decorators, words of errors and of logging, `__repr__`, where and how tensors are
-  kept (`device`, `dtype`), and the compiled kernels.
+  constants (by one, doubled, `True` and `False`), conditions negated, `and` and `or`, neighbouring arguments of one
+  type exchanged, keyword arguments left out, twins (`min`/`max`, `sqrt`/`rsqrt`, `rows`/`indices`, `expmap`/`logmap`,
+  ...), `detach`, `no_grad`, `abs` and `clone` left out, statements without a result left out, returned values doubled
+  or negated. Not changed: annotations, decorators, words of errors and of logging, `__repr__`, where and how tensors
+  are kept (`device`, `dtype`), and the compiled kernels.
 * **Which ones**: a random sample per package, drawn by a seeded hash of each mutant; a larger sample contains every
   smaller one.
-* **Which tests**: those that execute the changed function (recorded once per test file; for a line outside of functions,
-  any function of its file), those of the package's own folder first, then the fastest, up to {budget:.0f} seconds by their
-  recorded times. Tests of more than {longest:.0f} seconds and those of the command line, the reports and the
-  experiments are left out. More tests could only kill more.
+* **Which tests**: those that execute the changed function (recorded once per test file; for a line outside of
+  functions, any function of its file), those of the package's own folder first, then the fastest, up to {budget:.0f}
+  seconds by their recorded times. Tests of more than {longest:.0f} seconds and those of the command line, the reports
+  and most experiments are left out. More tests could only kill more.
 * **How they are run**: a parent that has imported torch once forks a child for every mutant; the child imports the
-  package from a copy in a temporary folder. The limit is three times the recorded seconds of
-  work, and ten more.
-* **Equivalent mutants** do the same as the original; they are listed with reasons (`benchmarks/mutation/equivalent.toml`)
-  and not counted. *Accepted* ones are counted as survivors: a test could notice them, and the reason says why none does.
+  package from a copy in a temporary folder. The limit is three times the recorded seconds of work, and ten more.
+* **Equivalent mutants** do the same as the original; they are listed with reasons
+  (`benchmarks/mutation/equivalent.toml`) and not counted. *Accepted* ones are counted as survivors: a test could
+  notice them, and the reason says why none does.
 """
 
 
@@ -105,8 +105,8 @@ def _rates(tallies: dict[str, Tally], size: int, seed: int) -> list[str]:
     lines = [
         "## Rates",
         "",
-        f"A sample of {size} per package, seed {seed}. Rate: killed, or stopped by the limit, among those that were run "
-        "and are not equivalent.",
+        f"A sample of {size} per package, seed {seed}. Rate: killed, or stopped by the limit, among those that were "
+        "run and are not equivalent.",
         "",
         "| package | mutants in all | run | killed | by the limit | survived | equivalent | not run | rate |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",

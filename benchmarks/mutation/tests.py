@@ -27,9 +27,10 @@ OWN = {
     "tasks": ("tasks",),
     "training": ("training",),
 }
+#: All that is recorded; folders of tests that run everything for a long time would only be slow here.
 RECORDED = (
-    "geometry", "solvers", "diffusion", "tasks", "training", "models", "kernels", "pipeline", "test_estimators.py",
-    "test_settings.py", "experiments/test_baselines.py", "data/splits",
+    "geometry", "solvers", "diffusion", "tasks", "training", "pipeline", "models/test_hgde_model.py",
+    "models/test_spaces.py", "experiments/test_baselines.py",
 )  # fmt: skip
 #: Tests longer than this are left out: they would be run for every mutant of what they touch.
 LONGEST = 20.0
@@ -98,7 +99,7 @@ class Recorder:
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]  # None is what switches it off
+        threading.settrace(None)
         if self._passed:
             seconds = round(_worked() - self._started, 3)
             self.known.append({"name": nodeid, "seconds": seconds, "functions": sorted(self._functions)})

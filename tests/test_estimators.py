@@ -6,6 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
+from hgde.settings import FIELDS, Settings, SettingsError
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
@@ -17,7 +18,6 @@ from torch_geometric.data import Data
 from hgde.data.sets.disease_sim import simulate_disease
 from hgde.estimators import HGDEClassifier, HGDEEmbedder, HGDELinkPredictor
 from hgde.graph import Graph, GraphError
-from hgde.settings import FIELDS, Settings, SettingsError
 
 QUICK = {"width": 4, "time": 1.0, "epochs": 10, "lr": 0.2, "dropout": 0.0}
 

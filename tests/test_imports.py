@@ -12,7 +12,7 @@ import hgde
 SOURCE = Path(hgde.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 
-_BASE = {"registry", "sections", "randomness"}
+_BASE = {"registry", "sections", "randomness", "progress"}
 _NUMERIC = _BASE | {"geometry", "graph", "solvers", "kernels", "diffusion"}
 _LEARNED = _NUMERIC | {"data", "models", "tasks", "training"}
 _USED = _LEARNED | {"pipeline"}
@@ -20,6 +20,7 @@ ALLOWED = {
     "registry": set(),
     "sections": {"registry"},
     "randomness": set(),
+    "progress": set(),
     "geometry": _BASE,
     "graph": _BASE | {"geometry"},
     "solvers": _BASE | {"geometry"},

@@ -16,10 +16,12 @@ import torch
 
 from hgde.data import DataError
 from hgde.models.base import MODELS
+from hgde.models.zoo.label_propagation import LabelModel
 from hgde.pipeline import Reporter, Settings, fit, make_settings
 from hgde.pipeline.prepare import DeviceError
 from hgde.registry import RegistryError
 from hgde.sections import SettingsError, leaves, nested, overlay
+from hgde.solvers import SolverError
 from hgde.tasks import MetricError
 
 QUICK = {
@@ -52,12 +54,12 @@ def tables(tmp_path_factory):
         gap = "" if k % 7 == 0 else f"{number[k, 1]:.4f}"
         part, other = ("train", "val", "test", "train")[k % 4], ("val", "train", "train", "test")[k % 4]
         cells = [
-            f"n{k}", f"m{k}", "ab"[label], "cd"[(k // 3) % 2], label, (k // 3) % 2, f"{2 * x:.4f}", f"{x:.4f}", gap,
-            "red green blue".split()[k % 3], k % 4, part, other,
+            f"n{k}", f"m{k}", "ab"[label], "cd"[(k // 3) % 2], label, int(k % 5 == 0), f"{2 * x:.4f}", f"{x:.4f}", gap,
+            ("red", "green", "blue")[k % 3], k % 4, part, other,
         ]  # fmt: skip
         lines.append(",".join(map(str, cells)))
     (folder / "nodes.csv").write_text("\n".join(lines) + "\n")
-    pairs = [(k, (k + step) % 40) for k in range(40) for step in (1, 2, 7) if k < 34]
+    pairs = [(k, (k + step) % 40) for k in range(40) for step in (1, 2, 7) if k < 30]
     header = "source,target,weight,heft,from,to\n"
     rows = [f"n{u},n{v},{1 + u % 3},{1 + v % 5},n{(u + 1) % 40},n{(v + 5) % 40}\n" for u, v in pairs]
     (folder / "edges.csv").write_text(header + "".join(rows))
@@ -67,18 +69,19 @@ def tables(tmp_path_factory):
     TABLES.update(
         edges=str(folder / "edges.csv"), nodes=str(folder / "nodes.csv"), folder=folder, more=str(folder / "more.csv")
     )
-    (folder / "few.csv").write_text("\n".join(lines[:1] + [line.replace("n5,", "n5,", 1) for line in lines[1:]]) + "\n")
-    text = (folder / "nodes.csv").read_text().replace(",red,", ",violet,")
+    text = (folder / "nodes.csv").read_text().replace(",red,", ",green,")
     (folder / "few.csv").write_text(text)
 
 
 TABLES: dict = {}
+SPARE = ("name", "alt", "a", "b", "score", "other_split")
+"""Columns that are there for some of the settings only."""
 
 
 def own(**more):
     """Settings that read the tables."""
-    drop = ["name", "alt", "a", "b", "score", "other_split"]
-    dropped = [column for column in drop if column not in more.pop("keep", ())]
+    kept = more.pop("keep", ())
+    dropped = [column for column in SPARE if column not in kept]
     data = {"edges": TABLES["edges"], "nodes": TABLES["nodes"], **more}
     return {"data": data, "preprocessing": {"drop_columns": dropped}}
 
@@ -93,23 +96,26 @@ FROM_TABLES = {
 WITH = {
     "task.consistency_temperature": {"task.consistency": 1.0},
     "task.negatives_per_edge": {"task.negatives": "hard", "task.negatives_per_edge": 5},
-    "task.negatives": {},
-    "training.keep": {"training.epochs": 12, "training.lr": 0.3, "model.dropout": 0.8},
+    "training.keep": {"training.epochs": 20, "training.warm_up": 0, "model.dropout": 0.0},
     "training.patience": {"training.epochs": 8, "training.lr": 3.0},
-    "training.clip": {},
     "model.solver.max_order": {"model.time": 8.0},
     "model.solver.s_max": {"model.time": 8.0, "model.solver.s_max": 2},
     "model.solver.s_min": {"model.time": 8.0, "model.solver.s_max": 3, "model.solver.s_min": 1},
-    "task.robust": {},
+    "model.space.scale": {"task.name": "links"},
+    "model.solver.max_iterations": {"model.time": 8.0, "model.solver.tolerance": 1e-3},
+    "model.solver.tolerance": {"model.time": 8.0},
+    "training.calibrate": {"training.epochs": 12, "data.options": ["num_nodes=400"]},
+    "training.smoothing": {"training.epochs": 20, "training.warm_up": 0, "model.dropout": 0.0},
 }
 OTHER = {
+    "training.smoothing": 0.0,
+    "model.solver.max_iterations": 1,
     "data.name": "digits",
     "data.options": ["num_nodes=41"],
     "preprocessing.normalise": "none",
     "preprocessing.steps": ["log"],
     "preprocessing.categorical": ["level"],
     "task.decoder": "dot",
-    "task.metric": "log_loss",
     "task.class_weight": "balanced",
     "task.hidden_edges": 0.3,
     "model.space.factors": ["ball", "lorentz"],
@@ -119,6 +125,49 @@ OTHER = {
     "training.averaging": 0.9,
     "model.solver.tolerance": 0.5,
     "run.dtype": "float64",
+}
+
+
+ALSO = {"task.negatives": {"task.negatives_per_edge": 4}}
+"""What must change along with a setting."""
+
+
+INERT = {
+    "data.nodes": "nodes.csv",
+    "data.root": "somewhere",
+    "data.neighbours": 3,
+    "data.directed": True,
+    "data.id_column": "x",
+    "data.label_column": "x",
+    "data.split_column": "x",
+    "data.source_column": "x",
+    "data.target_column": "x",
+    "data.weight_column": "x",
+    "data.delimiter": ";",
+    "task.consistency_temperature": 0.7,
+    "task.negatives_per_edge": 7,
+    "task.fermi_r": 1.0,
+    "task.fermi_t": 2.0,
+    "model.eta": [1.0, 0.5, 0.5],
+    "model.learn_eta": True,
+    "model.hidden_dropout": 0.5,
+    "training.smoothing": 0.1,
+    "training.lr_curvature": 0.1,
+    "training.weight_decay_rest": 0.1,
+    "training.calibrate": False,
+}
+"""Settings that depend on others, with a value; refused on the simulated data set, or beside what ``AGAINST`` names."""
+
+AGAINST = {
+    "task.fermi_r": {"task.decoder": "dot"},
+    "task.fermi_t": {"task.decoder": "dot"},
+    "model.eta": {"model.residual": False},
+    "model.learn_eta": {"model.residual": False},
+    "model.hidden_dropout": {"task.name": "links"},
+    "training.smoothing": {"training.keep": "loss"},
+    "training.lr_curvature": {"model.space.learn_curvature": False},
+    "training.weight_decay_rest": {"task.name": "links"},
+    "training.calibrate": {"task.name": "regression"},
 }
 
 
@@ -136,8 +185,8 @@ def context(leaf):
     chosen = {f"{path}.name": entry for path, entry in leaf.owners}
     task = dict(leaf.owners).get("task")
     if task in ("regression", "multilabel"):
-        labels, kept = ("score", "score") if task == "regression" else ("a,b", "ab")
-        table = own(label_column=labels, keep=kept)
+        kept = ("score",) if task == "regression" else ("a", "b")
+        table = own(label_column=",".join(kept), keep=kept)
         table["preprocessing"]["drop_columns"].append("label")
         given = overlay(given, table) | {"data": table["data"]}
     if ("model", "hgde") not in leaf.owners and dict(leaf.owners).get("model"):
@@ -155,6 +204,8 @@ def current(given, leaf):
 
 def another(leaf, value):
     """A value that differs from the present one, by the setting's type."""
+    if leaf.path == "task.metric":
+        return "rmse" if ("task", "regression") in leaf.owners else "log_loss"
     if leaf.path in OTHER:
         return OTHER[leaf.path]
     if leaf.registry is not None:
@@ -174,10 +225,14 @@ def another(leaf, value):
 @cache
 def numbers(stored):
     """All that a run gives, as one comparable value."""
-    result = fit(make_settings(json.loads(stored)))
+    try:
+        result = fit(make_settings(json.loads(stored)))
+    except SolverError as error:  # an iteration that is cut short is an outcome too
+        return repr(error)
     weights = [model.learner.state_dict() for model in result.models]
     outcomes = [(o.test, o.validation, o.history, o.best_epoch, o.epochs) for o in result.summary.outcomes]
-    return repr(outcomes), [{name: value.tolist() for name, value in state.items()} for state in weights]
+    points = [model.embed().tolist() for model in result.models]
+    return repr(outcomes), [{name: value.tolist() for name, value in state.items()} for state in weights], points
 
 
 def run(given):
@@ -276,7 +331,24 @@ def neighbours_joined(folder):
         make_settings({"data": {"neighbours": 3}})
 
 
+def preset_laid_under(folder):
+    """A preset gives what the user did not; where a model has several, the choice names the one it took."""
+    plain = {"data": QUICK["data"], "run": QUICK["run"], "training": {"epochs": 3}}
+    model = {"model": {"name": "gcn"}}
+    names = list(MODELS.get("gcn").presets)
+    made = fit(make_settings({**plain, **model, "preset": names[0]})).summary.settings.to_dict()
+    without = fit(make_settings({**plain, **model, "preset": "none"})).summary.settings.to_dict()
+    preset = MODELS.get("gcn").preset(names[0])
+    assert made != without
+    for part, values in preset.items():
+        for key, value in values.items():
+            assert made[part][key] == (3 if key == "epochs" else value), f"{part}.{key}"
+    with pytest.raises(SettingsError, match="no-such-preset"):
+        fit(make_settings({**plain, **model, "preset": "no-such-preset"}))
+
+
 OBSERVED = {
+    "preset": preset_laid_under,
     "data.root": root_looked_into,
     "data.neighbours": neighbours_joined,
     "model.gradient": evaluations,
@@ -295,7 +367,6 @@ TABLE_VALUES = {
     "data.weight_column": lambda: "heft",
     "preprocessing.drop_columns": lambda: ["name", "alt", "a", "b", "score", "other_split", "x"],
 }
-TABLE_KEEPS = {"data.label_column": "alt", "data.split_column": "other_split", "data.id_column": "name"}
 
 
 @pytest.mark.parametrize("leaf", HGDE, ids=label)
@@ -319,25 +390,50 @@ def test_changing_it_changes_the_run(leaf, tmp_path):
             run(overlay(given, {"data": {"delimiter": ","}}))
         return
     value = TABLE_VALUES[leaf.path]() if leaf.path in TABLE_VALUES else another(leaf, current(given, leaf))
-    changed = overlay(given, nested({leaf.path: value}))
+    changed = overlay(given, nested({leaf.path: value, **ALSO.get(leaf.path, {})}))
+    if leaf.path in ("data.label_column", "data.split_column"):  # the column of before becomes a feature
+        spare = {"data.label_column": "label", "data.split_column": "split"}[leaf.path]
+        changed["preprocessing"] = {"drop_columns": [spare, *(column for column in SPARE if column != value)]}
     assert run(given) != run(changed), f"{leaf.path} = {value!r} is ignored"
 
 
 @pytest.mark.parametrize("leaf", ZOO, ids=label)
 def test_settings_of_other_models(leaf):
     name = dict(leaf.owners)["model"]
-    trains = name not in ("label-propagation", "label-spreading", "knn")
-    given = {
-        "data": QUICK["data"],
-        "model": {"name": name, **ZOO_WITH.get(name, {})},
-        "run": QUICK["run"],
-        **({"training": QUICK["training"]} if trains else {}),
-    }
-    given = overlay(given, nested(ZOO_WITH.get(f"{name}.{leaf.path.removeprefix('model.')}", {})))
     key = f"{name}.{leaf.path.removeprefix('model.')}"
+    given = {"preset": "none", "data": QUICK["data"], "model": {"name": name}, "run": QUICK["run"]}
+    if not issubclass(MODELS.get(name), LabelModel):  # which are not trained
+        given["training"] = QUICK["training"]
+    given = overlay(given, nested(ZOO_WITH.get(key, {})))
     value = ZOO_OTHER[key] if key in ZOO_OTHER else another(leaf, current(given, leaf))
     assert run(given) != run(overlay(given, nested({leaf.path: value}))), f"{leaf.path} = {value!r} is ignored"
 
 
-ZOO_WITH: dict = {}
-ZOO_OTHER: dict = {}
+ADAPTIVE, REWIRED = {"model.method": "dopri5"}, {"model.rewire": True, "model.k": 8}
+ZOO_WITH = {
+    **{f"{name}.{key}": ADAPTIVE for name in ("blend", "gde", "grand") for key in ("rtol", "atol")},
+    **{f"{name}.{key}": REWIRED for name in ("blend", "grand") for key in ("teleport", "k")},
+    "glcn.k": {"model.pairs": "knn"},
+    "graphcon.heads": {"model.coupling": "gat"},
+    "manireg.k": {"model.graph": "knn"},
+    "sgc.width": {"task.name": "links"},
+    "label-propagation.rounds": {"task.labels_per_class": 2},
+    "label-propagation.tolerance": {"task.labels_per_class": 2},
+}
+ZOO_OTHER = {
+    "blend.landmarks": 10,
+    **{f"{name}.rounds": 2 for name in ("label-propagation", "label-spreading")},
+    **{f"{name}.tolerance": 0.1 for name in ("label-propagation", "label-spreading")},
+}
+
+
+@pytest.mark.parametrize("leaf", [leaf for leaf in HGDE if leaf.path in INERT], ids=label)
+def test_where_it_cannot_act_it_is_refused(leaf):
+    """In a configuration that leaves it nothing to do, the setting is an error that says why."""
+    base = overlay(QUICK, nested({f"{path}.name": entry for path, entry in leaf.owners}))
+    if leaf.path == "training.calibrate":
+        base = overlay(QUICK, own(label_column="score", keep=("score",)))
+        base["data"] = own(label_column="score")["data"]
+    value = INERT[leaf.path]
+    with pytest.raises(SettingsError, match=rf"{leaf.path.rpartition('.')[2]} has no effect: "):
+        fit(make_settings(overlay(base, nested({**AGAINST.get(leaf.path, {}), leaf.path: value}))))

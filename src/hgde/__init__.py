@@ -73,8 +73,8 @@ if TYPE_CHECKING:
     from hgde.models import HPDEBlock as HPDEBlock
     from hgde.models import Model as Model
     from hgde.pipeline import Settings as Settings
-    from hgde.pipeline import fit as fit
     from hgde.pipeline import make_settings as make_settings
+    from hgde.pipeline.fit import fit as fit
     from hgde.solvers import SOLVERS as SOLVERS
     from hgde.solvers import Flow as Flow
     from hgde.solvers import Solution as Solution

@@ -14,6 +14,7 @@ from hgde.report.contents import (
     System,
     Trial,
     TuningReport,
+    ValuePairs,
 )
 from hgde.report.measures import prediction_parts, top_weights
 
@@ -123,6 +124,8 @@ def sample_run(view=None):
             projected_points=(5 * decay).astype(int).tolist(),
             best_epoch=80,
         ),
+        values=ValuePairs({"age </b>": ([1.0, 2.0, 3.0, 4.0], [1.1, 1.8, 3.3, 3.9])}),
+        choice=["epoch 25: sparse 80.1, deep 79.0", f"chosen: {HOSTILE[0]}"],
         energy=EnergyCurve([0.0, 0.5, 1.0, 1.5, 2.0], {"this run": [3.0, 1.4, 0.8, 0.5, 0.4]}),
         disk=view,
         warnings=["12 points were projected back into the ball in the first epochs.", HOSTILE[1]],

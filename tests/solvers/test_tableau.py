@@ -3,9 +3,11 @@
 import dataclasses
 
 import pytest
+import torch
 
 from hgde.solvers import TABLEAUS
 from hgde.solvers.adams import adams_weights, relative_times
+from hgde.solvers.runge_kutta import Ends
 from hgde.solvers.tableau import DOPRI5, RK4, check
 
 
@@ -48,3 +50,31 @@ def test_rounding_of_times_does_not_make_a_grid_uneven():
     times = [i * 0.1 for i in (7, 6, 5)]
     assert relative_times(times, times[0], 0.1) == (0.0, -1.0, -2.0)
     assert relative_times([0.7, 0.45], 0.7, 0.1)[1] == pytest.approx(-2.5)
+
+
+def _ends(coefficients, h):
+    """A polynomial ``v(s)`` without constant term, as a step sees it, with its slope in time."""
+    v = torch.tensor([*reversed(coefficients), 0.0], dtype=torch.float64)
+
+    def value(s):
+        return sum(c * s ** (len(v) - 1 - k) for k, c in enumerate(v))
+
+    def slope(s, _place=None):
+        return sum((len(v) - 1 - k) * c * s ** (len(v) - 2 - k) for k, c in enumerate(v[:-1])) / h
+
+    return Ends(h, slope(0.0), value(1.0), slope(1.0)), value, slope
+
+
+@pytest.mark.parametrize("h", [0.3, -0.2])
+def test_interpolants_are_exact_for_polynomials_of_their_degree(h):
+    cubic, value, _ = _ends([1.0, 2.0, -1.0], h)
+    for s in (0.1, 0.5, 0.8):
+        assert torch.allclose(cubic.cubic(s), value(s), atol=1e-14)
+    ends, value, slope = _ends([1.0, 2.0, -1.0, 0.5], h)
+    curve = ends.quartic(slope)
+    for s in (0.1, 0.5, 0.8):
+        assert torch.allclose(curve(s), value(s), atol=1e-14)
+    ends, value, slope = _ends([1.0, 2.0, -1.0, 0.5, -0.7], h)
+    curve = ends.quintic(value, slope)
+    for s in (0.1, 0.5, 0.8):
+        assert torch.allclose(curve(s), value(s), atol=1e-13)

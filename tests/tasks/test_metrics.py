@@ -41,7 +41,7 @@ EXPECTED = {
     ("average_precision", CLASSES): (
         LOGITS,
         CLASS,
-        np.mean([sk.average_precision_score(CLASS == k, softmax(LOGITS)[:, k]) for k in range(4)]),
+        np.mean([sk.average_precision_score(k == CLASS, softmax(LOGITS)[:, k]) for k in range(4)]),
     ),
     ("average_precision", PAIRS): (ODDS, LINKED, sk.average_precision_score(LINKED, ODDS)),
     ("average_precision", LABELS): (SETS, TRUE_SETS, sk.average_precision_score(TRUE_SETS, SETS, average="macro")),

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from hgde.experiments import objectives
-from hgde.training.cross_fitting import cross_fitted
 from hgde.tasks.links import LinkPrediction, LinkSettings
 from hgde.tasks.nodes import NodeClassification, NodeSettings
+from hgde.training.cross_fitting import cross_fitted
 
 
 def task(metric="auto"):

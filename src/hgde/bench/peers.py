@@ -86,7 +86,7 @@ def hgde_epoch(data: Citations, width: int, time: float) -> Callable[[], None]:
         with randomness.use(source):
             logits = learner(data.features, data.graph, data.train)
         nn.functional.cross_entropy(logits, data.labels[data.train]).backward()
-        optimisers.step()
+        optimisers.step(1000)  # long after the warm-up
 
     return epoch
 

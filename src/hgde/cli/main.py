@@ -15,6 +15,8 @@ COMMANDS = {
     "evaluate": ("hgde.cli.use:evaluate", "Score a trained run again."),
     "predict": ("hgde.cli.use:predict", "Predict nodes or links and write a table."),
     "embed": ("hgde.cli.use:embed", "Export the embedding of a trained run."),
+    "report": ("hgde.cli.report:report", "A page about a trained run: scores, figures, the disk."),
+    "explore": ("hgde.cli.explore:explore", "The disk of a trained run, to move about in."),
     "energy": ("hgde.cli.use:energy", "Dirichlet energy along the diffusion of a trained run."),
     "info": ("hgde.cli.info:info", "Measure a graph: sizes, homophily, hyperbolicity."),
     "list": ("hgde.cli.listing:list_entries", "Name the models, diffusivities, solvers, metrics, ... there are."),

@@ -16,12 +16,10 @@ def orders(
     ] = None,
 ) -> None:
     """Measure the order of every solver in the plane and on balls, and compare it with what is declared."""
-    import sys
-
     from rich.console import Console
-    from rich.progress import Progress
     from rich.table import Table
 
+    from hgde.progress import bar
     from hgde.solvers.orders import measure_order, standard_problems
     from hgde.solvers.registry import SOLVERS, resolve
 
@@ -34,17 +32,15 @@ def orders(
         table.add_column(space, justify="right")
     wrong: list[str] = []
     console = Console()
-    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
-        task = progress.add_task("measuring", total=len(names) * len(problems))
+    with bar("measuring", len(names) * len(problems)) as advance:
         for name in names:
             row = []
             for space, problem in problems.items():
-                progress.update(task, description=f"{name}, {space}")
                 measured = measure_order(name, problem, space)
                 row.append(f"{measured.order:.2f}" if measured.agrees else f"[red]{measured.order:.2f}[/red]")
                 if not measured.agrees:
                     wrong.append(f"{name} on {space}: declared {measured.declared}, measured {measured.order:.2f}")
-                progress.advance(task)
+                advance()
             table.add_row(name, str(resolve(name).order), *row)
     console.print(table)
     for line in wrong:

@@ -9,6 +9,7 @@ import typer
 
 from hgde.cli.errors import friendly
 from hgde.cli.options import with_settings
+from hgde.cli.use import AsJson, print_json
 from hgde.pipeline import RunFolder, Settings, Summary
 from hgde.pipeline.folder import RunError
 from hgde.pipeline.remarks import Remarks, remarks
@@ -30,6 +31,7 @@ def train(
         ),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the result only.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Train a model on a registered data set or on your own graph, and score it on the test part.
 
@@ -48,7 +50,7 @@ def train(
 
     folder = resume or out or default_folder(settings)
     try:
-        with TrainingBar(quiet=quiet) as bar:
+        with TrainingBar(quiet=quiet or as_json) as bar:
             if resume is not None:
                 result = pipeline.resume(folder, **_raised(given, out), reporter=bar)
             else:
@@ -58,6 +60,9 @@ def train(
         raise
     said = remarks(result)
     RunFolder(folder).write("remarks.json", said.to_dict())
+    if as_json:
+        print_json({"folder": str(folder), **result.summary.to_dict(), "remarks": said.to_dict()})
+        return
     _print_result(result.summary, said, folder)
 
 
@@ -80,7 +85,11 @@ def _print_result(summary: Summary, said: Remarks, folder: Path) -> None:
         console.print(f"for nothing: {beside}", style="dim", soft_wrap=True)
     for warning in said.warnings:
         console.print(f"warning: {warning}", style="yellow", soft_wrap=True, markup=False)
-    console.print(f"kept in {folder} (use it: hgde predict {folder})", soft_wrap=True, markup=False)
+    console.print(
+        f"kept in {folder} (use it: hgde predict {folder}; look at it: hgde report {folder})",
+        soft_wrap=True,
+        markup=False,
+    )
 
 
 _PARTS = {"train": "for training", "val": "for validation", "test": "for testing"}

@@ -9,6 +9,7 @@ import typer
 
 from hgde.cli.errors import friendly
 from hgde.cli.options import with_settings
+from hgde.cli.use import AsJson, print_json
 from hgde.pipeline import Settings
 
 
@@ -26,6 +27,7 @@ def tune(
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Folder to keep it in (default: tune/DATA-TASK).")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the result only.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Search for settings on your own data, by the validation part alone, and write them to a file.
 
@@ -61,10 +63,14 @@ def tune(
         folds=folds,
         workers=workers or os.cpu_count() or 1,
         space=search_space,
-        on_done=None if quiet else tell,
+        on_done=None if quiet or as_json else tell,
     )
     best = tuned.found.best
     assert best is not None
+    if as_json:
+        files = [str(file) for file in tuned.files]
+        print_json({"metric": tuned.metric, "score": best.score, "trials": len(tuned.found.trials), "files": files})
+        return
     if tuned.found.importances:
         table = Table("setting", "importance", "best value", title="what mattered", box=None, title_justify="left")
         for name, share in tuned.found.importances.items():

@@ -18,11 +18,20 @@ if TYPE_CHECKING:
 Run = Annotated[Path, typer.Argument(help="Folder of a run made by `hgde train`.")]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Which seed of the run (default: its first).")]
 Edges = Annotated[Path | None, typer.Option("--edges", help="Another graph: its table of edges.")]
+Disk = Annotated[
+    str | None,
+    typer.Option(
+        "--to-disk",
+        metavar="METHOD",
+        help="How more than two dimensions reach the disk: principal, horopca, stress, cosne.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead, for scripts.")]
 Nodes = Annotated[Path | None, typer.Option("--nodes", help="Another graph: its table of nodes.")]
 
 
 @friendly
-def evaluate(run: Run, seed: Seed = None) -> None:
+def evaluate(run: Run, seed: Seed = None, as_json: AsJson = False) -> None:
     """Score a trained run again on the parts of the data it was made with."""
     from rich.console import Console
     from rich.table import Table
@@ -30,6 +39,9 @@ def evaluate(run: Run, seed: Seed = None) -> None:
     fitted = _load(run, seed)
     parts = fitted.evaluate()
     problem = fitted.training_data().problem
+    if as_json:
+        print_json({"run": str(run), "split_hash": problem.split_hash, "scores": parts})
+        return
     table = Table("score", *parts, title=f"{fitted.training_data().dataset.name}, split {problem.split_hash[:12]}")
     for name in next(iter(parts.values())):
         table.add_row(name, *(f"{scores[name]:.4f}" for scores in parts.values()))
@@ -48,6 +60,7 @@ def predict(
     edges: Edges = None,
     nodes: Nodes = None,
     seed: Seed = None,
+    as_json: AsJson = False,
 ) -> None:
     """Predict every node (or given links) and write a table; what it came from stands in a JSON file beside it.
 
@@ -61,46 +74,57 @@ def predict(
     wanted = None if pairs is None else _read_pairs(pairs, dataset or fitted.training_data().dataset)
     table = fitted.predict(dataset, wanted)
     beside = write_table(out, table, _about(fitted, run, dataset))
-    typer.echo(f"wrote {len(next(iter(table.values())))} rows to {out} (about them: {beside})")
+    rows = len(next(iter(table.values())))
+    if as_json:
+        print_json({"rows": rows, "columns": list(table), "out": str(out), "about": str(beside)})
+        return
+    typer.echo(f"wrote {rows} rows to {out} (about them: {beside})")
 
 
 @friendly
 def embed(
     run: Run,
-    out: Annotated[Path, typer.Option("--out", help="File to write: .csv, .tsv, .parquet or .npz.")] = Path(
-        "embedding.npz"
-    ),
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            help="Table (.csv, .tsv, .parquet, .npz; default embedding.npz), or a graph with disk coordinates "
+            "(.graphml, .gexf).",
+        ),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="ball|lorentz|klein|half-space", help="Model of hyperbolic space to write it in."),
+    ] = None,
+    to_disk: Disk = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            "--export",
+            help="Also for other programs: .graphml or .gexf (Gephi), or a folder for TensorBoard's projector.",
+        ),
+    ] = None,
     edges: Edges = None,
     nodes: Nodes = None,
     seed: Seed = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Also draw it in the disk (.png, .svg, .pdf).")] = None,
 ) -> None:
-    """Export the points of the embedding, with the space and its curvature beside them."""
-    from hgde.pipeline import write_table
-    from hgde.pipeline.fitted import node_ids
+    """Export the points of the embedding, with the space and its curvature beside them.
+
+    [bold]Examples[/bold]
+
+      hgde embed RUN --to lorentz --out points.csv
+      hgde embed RUN --to-disk stress --out disk.csv      two coordinates, with what it costs in truth
+      hgde embed RUN --export graph.gexf                  for Gephi, coordinates inside
+      hgde embed RUN --export projector/                  for TensorBoard
+    """
+    from hgde.cli.embedding import embed_run
 
     fitted = _load(run, seed)
     dataset = _other_graph(fitted, edges, nodes)
-    points = fitted.embed(dataset).cpu()
-    known = dataset or fitted.training_data().dataset
-    table = {"id": node_ids(known)} | {f"z{k}": points[:, k].numpy() for k in range(points.shape[1])}
-    space, curvatures = fitted.learner.model.manifold, fitted.learner.model.curvatures()
-    about = _about(fitted, run, dataset) | {"space": type(space).__name__, "curvatures": curvatures}
-    write_table(out, table, about)
-    typer.echo(f"wrote {points.shape[0]} points of {points.shape[1]} coordinates ({type(space).__name__}) to {out}")
-    if plot is not None:
-        from hgde.report.disk import draw_disk
-
-        draw_disk(
-            plot,
-            points,
-            curvatures.get("diffusion", 1.0),
-            known.graph,
-            known.labels,
-            known.class_names,
-            title=known.name,
-        )
-        typer.echo(f"drew {plot}")
+    check_method(to_disk)
+    for line in embed_run(fitted, dataset, out, to, to_disk, export, plot, _about(fitted, run, dataset)):
+        typer.echo(line)
 
 
 @friendly
@@ -135,8 +159,32 @@ def energy(
     if plot is not None:
         from hgde.report.energy import draw_energy
 
-        draw_energy(plot, times, {fitted.settings.model.options.solver.name: values})
+        draw_energy(plot, times, {model.block.method.name: values})
         typer.echo(f"drew {plot}")
+
+
+def check_method(name: str | None) -> None:
+    """Refuse a way to the disk that there is not."""
+    from hgde.pipeline import RunError
+    from hgde.report.projection import METHODS
+
+    if name is not None and name not in METHODS:
+        raise RunError(f"--to-disk must be one of {', '.join(METHODS)}, got {name!r}")
+
+
+def print_json(content: Any) -> None:
+    """One JSON object on standard output, ``null`` for what is no number."""
+    import json
+    import math
+
+    def clean(value: Any) -> Any:
+        if isinstance(value, float) and not math.isfinite(value):
+            return None
+        if isinstance(value, dict):
+            return {str(name): clean(inner) for name, inner in value.items()}
+        return [clean(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+    typer.echo(json.dumps(clean(content), default=str))
 
 
 def _load(run: Path, seed: int | None) -> Fitted:

@@ -22,17 +22,27 @@ def _only_registered(settings: DataSettings) -> str | None:
     return None if settings.edges is None else "your own graph is read instead (edges is given); name one or the other"
 
 
-def _only_without_edges_of_its_own(settings: DataSettings) -> str | None:
+def _only_with_files(settings: DataSettings) -> str | None:
     if settings.edges is not None:
-        return None if settings.edges.lower().endswith(".npz") else "your own graph has its edges"
+        return _only_registered(settings)
+    kind = _registered_kind(settings)
+    return f"the data set {settings.name} is made on the spot" if kind in ("generated", "builtin") else None
+
+
+def _registered_kind(settings: DataSettings) -> str | None:
     from hgde.data.errors import DataError
     from hgde.data.spec import find_spec
 
     try:
-        kind = find_spec(settings.name).kind
+        return find_spec(settings.name).kind
     except DataError:
         return None  # whoever opens it will say so
-    return f"the data set {settings.name} has a graph" if kind in ("graph", "generated") else None
+
+
+def _only_without_edges_of_its_own(settings: DataSettings) -> str | None:
+    if settings.edges is not None:
+        return None if settings.edges.lower().endswith(".npz") else "your own graph has its edges"
+    return f"the data set {settings.name} has a graph" if _registered_kind(settings) in ("graph", "generated") else None
 
 
 @dataclass(frozen=True)
@@ -53,12 +63,14 @@ class DataSettings(Section):
         None, "Your own graph: a table of nodes (id,label, then features).", inert=_only_with_edges
     )
     root: str | None = setting(
-        None, "Folder with data files (default: $HGDE_DATA, then the cache).", flag="data_root", inert=_only_registered
+        None, "Folder with data files (default: $HGDE_DATA, then the cache).", flag="data_root", inert=_only_with_files
     )
     protocol: str = setting(
         "clean", "Which split: the literature's with its faults, or one without leaks.", choices=("clean", "published")
     )
-    split: int = setting(0, "Number of the split where a set has several fixed ones, else its seed.", at_least=0)
+    split: int = setting(
+        0, "Number of the split where a set has several fixed ones, else its seed.", at_least=0, below=2**32
+    )
     largest_component: bool = setting(False, "Keep only the largest connected component.")
     neighbours: int = setting(
         5,

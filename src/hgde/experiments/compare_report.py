@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hgde.experiments.table import Comparison, Row
+from hgde.report.from_comparison import report_of_comparison
+from hgde.report.page import write_report
 from hgde.training.checkpoint import write_atomically
 
 if TYPE_CHECKING:
@@ -17,13 +19,14 @@ if TYPE_CHECKING:
 
 
 def write_comparison(comparison: Comparison, out: Path) -> list[Path]:
-    """Write ``table.md``, ``table.json``, ``table.csv`` and ``table.png``; returns their paths."""
+    """Write ``table.md``, ``.json``, ``.csv``, ``.png`` and the page ``report.html``; returns their paths."""
     paths = [out / f"table.{suffix}" for suffix in ("md", "json", "csv", "png")]
     write_atomically(paths[0], markdown(comparison).encode())
     write_atomically(paths[1], (json.dumps(_clean(comparison.to_dict()), indent=1) + "\n").encode())
     write_atomically(paths[2], _csv(comparison).encode())
     draw(comparison, paths[3])
-    return paths
+    page = write_report(report_of_comparison(_clean(comparison.to_dict())), out, forms=("html",))
+    return [*paths, page.html]
 
 
 def fact_lines(facts: dict[str, Any]) -> list[str]:

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from hgde.geometry import ball
-from hgde.geometry.ball import Scalar
+from hgde.geometry.chart import Scalar
 from hgde.geometry.numerics import squared_norm
 
 

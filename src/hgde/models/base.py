@@ -60,7 +60,9 @@ class Model(nn.Module):
     def preset(cls, name: str) -> Mapping[str, Any]:
         """The preset of that name; refused with the ones there are."""
         if name not in cls.presets:
-            raise SettingsError(f"there is no preset {name!r} of this model; there are {', '.join(cls.presets) or 'none'}")
+            raise SettingsError(
+                f"there is no preset {name!r} of this model; there are {', '.join(cls.presets) or 'none'}"
+            )
         return cls.presets[name]
 
     @property

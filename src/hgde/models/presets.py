@@ -1,7 +1,7 @@
 """Configurations of HGDE that are well conditioned on any graph; validation chooses among them.
 
 They differ in what graphs differ in: how far to carry features along edges, whether degrees mean something, whether
-space should be curved. All share an encoder of two layers, unit-length features and strong dropout on the encoded nodes.
+space should be curved. All share an encoder of two layers.
 """
 
 from __future__ import annotations

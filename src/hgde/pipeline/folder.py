@@ -26,6 +26,7 @@ from hgde.tasks import Problem, Task
 from hgde.training.checkpoint import write_atomically
 
 FORMAT = 2
+_START = ("settings.json", "run.json", "data.safetensors", "problem.safetensors")
 
 
 class RunError(RuntimeError):
@@ -72,6 +73,13 @@ class RunFolder:
             if isinstance(error, FileNotFoundError | PermissionError) or error.filename == str(self.path):
                 raise RunError(f"cannot use {self.path} for a run: {error.strerror}") from None
             raise
+
+    def discard(self) -> None:
+        """Remove what :meth:`start` has written, and the folder if nothing else is in it."""
+        for name in (*_START, ".lock", "choice.json"):
+            (self.path / name).unlink(missing_ok=True)
+        if not any(self.path.iterdir()):
+            self.path.rmdir()
 
     def _sweep(self) -> None:
         """Remove what a process that was killed while writing has left."""

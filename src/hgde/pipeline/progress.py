@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import TaskID, TextColumn
 
 from hgde.pipeline.fit import Reporter
+from hgde.progress import PlainLines, make_progress, stderr_console
 
 if TYPE_CHECKING:
     from hgde.pipeline.presets import Choice, Rung
@@ -21,18 +21,11 @@ class TrainingBar(Reporter):
     """One line per seed while it trains; a short line when it is done."""
 
     def __init__(self, console: Console | None = None, quiet: bool = False, label: str = "") -> None:
-        self.console = console or Console(stderr=True)
+        self.console = console or stderr_console()
         self.quiet, self.label = quiet, label
-        self.progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[shown]}"),
-            TimeRemainingColumn(compact=True),
-            console=self.console,
-            disable=quiet or not sys.stderr.isatty(),
-            transient=True,
-        )
+        self.progress = make_progress(TextColumn("{task.fields[shown]}"), console=self.console, quiet=quiet)
+        self.lines = PlainLines(self.console, quiet or self.console.is_terminal)
+        self.name, self.epochs = "", 0
         self.row: TaskID | None = None
 
     def __enter__(self) -> TrainingBar:
@@ -55,15 +48,15 @@ class TrainingBar(Reporter):
             self.console.print(f"preset: {choice.chosen} (fix it with --preset {choice.chosen})", highlight=False)
 
     def seed_started(self, seed: int, settings: Settings) -> None:
-        self.row = self.progress.add_task(f"{self.label}seed {seed}", total=settings.training.epochs, shown="")
+        self.name, self.epochs = f"{self.label}seed {seed}", settings.training.epochs
+        self.row = self.progress.add_task(self.name, total=self.epochs, shown="")
 
     def epoch_done(self, epoch: Epoch) -> None:
         assert self.row is not None
-        shown = (
-            f"loss {epoch.loss:.4f}  val {100 * epoch.score:5.1f}%  c {epoch.curvature:.3g}"
-            f"  projected {epoch.projected}"
-        )
+        score = f"{100 * epoch.score:5.1f}%" if 0 <= epoch.score <= 1 else f"{epoch.score:.4g}"
+        shown = f"loss {epoch.loss:.4f}  val {score}  c {epoch.curvature:.3g}  projected {epoch.projected}"
         self.progress.update(self.row, completed=epoch.number, shown=shown)
+        self.lines.say(f"{self.name}: epoch {epoch.number} of {self.epochs}  {shown}")
 
     def seed_done(self, outcome: Outcome) -> None:
         assert self.row is not None

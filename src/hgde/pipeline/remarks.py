@@ -90,8 +90,8 @@ def _near_chance(fitted: Fitted, outcome: Outcome, baselines: dict[str, float]) 
     if not score <= chance + NEAR_CHANCE:
         return None
     return (
-        f"the validation {metric.name} ({score:.3f}) is about what guessing gives ({chance:.3f}): check that labels, ids and "
-        "edges belong together, compare with other models (hgde compare), or train longer"
+        f"the validation {metric.name} ({score:.3f}) is about what guessing gives ({chance:.3f}): check that labels, "
+        "ids and edges belong together, compare with other models (hgde compare), or train longer"
     )
 
 
@@ -106,8 +106,8 @@ def _all_equal(fitted: Fitted, problem: Problem) -> str | None:
         return None
     name = fitted.task.classes[int(chosen)]  # type: ignore[attr-defined]  # tasks on classes have them
     return (
-        f"every node is predicted to be {name!r}: try --class-weight balanced, a larger learning rate, or features that "
-        "tell the classes apart"
+        f"every node is predicted to be {name!r}: try --class-weight balanced, a larger learning rate, or features "
+        "that tell the classes apart"
     )
 
 
@@ -116,8 +116,8 @@ def _projected(outcome: Outcome, problem: Problem) -> str | None:
     if share <= PROJECTED:
         return None
     return (
-        f"{100 * share:.0f} % of the points were projected back from the boundary each epoch, where their gradient is lost: "
-        "try --dtype float64, a smaller --curvature or --start-distance, or a smaller --lr"
+        f"{100 * share:.0f} % of the points were projected back from the boundary each epoch, where their gradient is "
+        "lost: try --dtype float64, a smaller --curvature or --start-distance, or a smaller --lr"
     )
 
 
@@ -130,8 +130,8 @@ def _far_above(fitted: Fitted, outcome: Outcome) -> str | None:
     if not trained - held_out > FAR_ABOVE:
         return None
     return (
-        f"the training part scores {trained:.3f}, the validation part {held_out:.3f}: the model learns by heart; try more "
-        "--dropout or --weight-decay, a smaller --width, or more labels"
+        f"the training part scores {trained:.3f}, the validation part {held_out:.3f}: the model learns by heart; try "
+        "more --dropout or --weight-decay, a smaller --width, or more labels"
     )
 
 
@@ -139,6 +139,6 @@ def _curvature_at_limit(fitted: Fitted) -> str | None:
     if not any(part.at_limit for part in fitted.learner.modules() if isinstance(part, Curvature)):
         return None
     return (
-        "training drove a curvature to the end of its range: try --no-learn-curvature with a value of your own, or --space "
-        "euclidean if it went to zero"
+        "training drove a curvature to the end of its range: try --no-learn-curvature with a value of your own, or "
+        "--space euclidean if it went to zero"
     )

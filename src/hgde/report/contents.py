@@ -92,14 +92,25 @@ class EnergyCurve:
 
 @dataclass(frozen=True)
 class Mistake:
-    """A wrong prediction and what stands around it: neighbours as ``(id, label, prediction)``."""
+    """A wrong prediction and what stands around it: neighbours as ``(id, label, prediction)``.
+
+    A class has a ``confidence``; a number has an ``error`` instead, prediction minus truth.
+    """
 
     node: str
     label: str
     prediction: str
-    confidence: float
+    confidence: float | None
     neighbours: Sequence[tuple[str, str, str]] = ()
     degree: int = 0
+    error: float | None = None
+
+
+@dataclass(frozen=True)
+class ValuePairs:
+    """Numbers that were predicted: for each target its true and its predicted values."""
+
+    series: Mapping[str, tuple[Sequence[float] | Array, Sequence[float] | Array]]
 
 
 @dataclass(frozen=True)
@@ -165,9 +176,12 @@ class RunReport:
     class_names: Sequence[str] = ()
     classes: Sequence[ClassScores] = ()
     calibration: CalibrationBins | None = None
+    values: ValuePairs | None = None
     energy: EnergyCurve | None = None
     disk: DiskView | None = None
     mistakes: Sequence[Mistake] = ()
+    choice: Sequence[str] = ()
+    """How the settings were chosen, a line per step."""
     warnings: Sequence[str] = ()
     reproduce: Sequence[str] = ()
 

@@ -157,6 +157,22 @@ def draw_calibration(report: RunReport) -> Figure | None:
     return figure
 
 
+def draw_values(report: RunReport) -> Figure | None:
+    """Predicted against true values, a panel for each of the first four targets."""
+    if report.values is None or not report.values.series:
+        return None
+    shown = list(report.values.series.items())[:4]
+    figure = Figure(figsize=(3.8 * len(shown) + 0.4, 3.8), layout="constrained")
+    for k, (axes, (name, (truth, predicted))) in enumerate(
+        zip(np.atleast_1d(figure.subplots(1, len(shown))), shown, strict=True)
+    ):
+        ends = np.array([np.min([truth, predicted]), np.max([truth, predicted])]) if len(truth) else np.array([0, 1])
+        axes.plot(ends, ends, color=INK, alpha=0.4, linestyle="--", linewidth=1)
+        axes.scatter(truth, predicted, s=12, color=COLOURS[k % 10], alpha=0.6, linewidths=0)
+        axes.set(xlabel=f"true {_short(name)}", ylabel="predicted")
+    return figure
+
+
 def draw_energy_curve(report: RunReport) -> Figure | None:
     """Dirichlet energy along the diffusion, on a logarithmic axis."""
     energy = report.energy
@@ -268,6 +284,7 @@ RUN_FIGURES: Mapping[str, Callable[[RunReport], Figure | None]] = {
     "curvature": draw_curvature,
     "confusion": draw_confusion,
     "calibration": draw_calibration,
+    "values": draw_values,
     "energy": draw_energy_curve,
     "embedding": draw_embedding,
 }

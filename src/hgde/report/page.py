@@ -20,7 +20,7 @@ import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from hgde.report.contents import ComparisonReport, Report, RunReport, TuningReport
+from hgde.report.contents import ComparisonReport, DiskView, EnergyCurve, Report, RunReport, TuningReport
 from hgde.report.explorer import explorer_payload, explorer_script, explorer_style
 from hgde.report.explorer.payload import json_for_script
 from hgde.report.figures import make_figures
@@ -32,6 +32,7 @@ FIGURE_WORDS = {
     "curvature": "Curvature and projected points per epoch",
     "confusion": "Confusion matrix: true class by row, predicted class by column",
     "calibration": "Accuracy against confidence",
+    "values": "Predicted against true values",
     "energy": "Dirichlet energy along the diffusion",
     "embedding": "Embedding in the Poincaré disk",
     "systems": "Mean and spread of every system",
@@ -57,17 +58,28 @@ def render_html(report: Report) -> str:
 
 def _html(report: Report, figures: Mapping[str, Figure]) -> str:
     drawn = {name: Markup(inline_svg(figure, name, FIGURE_WORDS[name])) for name, figure in figures.items()}
+    return _render(f"{_kind(report)}.html.j2", report, figures=drawn, words=FIGURE_WORDS)
+
+
+def render_explorer(title: str, view: DiskView, energy: EnergyCurve | None = None) -> str:
+    """The explorer as a page of its own."""
+    return _render("explorer.html.j2", RunReport(title, disk=view, energy=energy))
+
+
+def _render(template: str, report: Report, **more: Any) -> str:
     explorer = None
     if isinstance(report, RunReport) and report.disk is not None and len(report.disk.positions[0]):
         explorer = Markup(json_for_script(explorer_payload(report.disk, report.title, report.energy)))
-    page = _environment().get_template(f"{_kind(report)}.html.j2")
-    text = page.render(
-        report=_cleaned(report),
-        figures=drawn,
-        words=FIGURE_WORDS,
-        explorer=explorer,
-        explorer_script=Markup(explorer_script()),
-        explorer_style=Markup(explorer_style()),
+    text = (
+        _environment()
+        .get_template(template)
+        .render(
+            report=_cleaned(report),
+            explorer=explorer,
+            explorer_script=Markup(explorer_script()),
+            explorer_style=Markup(explorer_style()),
+            **more,
+        )
     )
     return text + "\n"
 
@@ -92,19 +104,24 @@ def render_json(report: Report) -> str:
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def write_report(report: Report, folder: Path, name: str = "report") -> ReportFiles:
-    """``name.html``, ``name.md``, ``name.json`` and every figure as SVG and PNG in ``figures/``."""
+def write_report(
+    report: Report, folder: Path, name: str = "report", forms: Sequence[str] = ("html", "md", "json")
+) -> ReportFiles:
+    """``name.html``, ``name.md``, ``name.json`` and, with the first two, figures as SVG and PNG in ``figures/``."""
     folder.mkdir(parents=True, exist_ok=True)
-    figures = make_figures(report)
+    figures = make_figures(report) if {"html", "md"} & set(forms) else {}
     files = ReportFiles(
         folder / f"{name}.html",
         folder / f"{name}.md",
         folder / f"{name}.json",
-        write_figures(figures, folder / "figures"),
+        write_figures(figures, folder / "figures") if figures else [],
     )
-    files.html.write_text(_html(report, figures), encoding="utf-8", errors="replace")
-    files.markdown.write_text(_markdown(report, figures), encoding="utf-8", errors="replace")
-    files.json.write_text(render_json(report), encoding="utf-8", errors="replace")
+    if "html" in forms:
+        files.html.write_text(_html(report, figures), encoding="utf-8", errors="replace")
+    if "md" in forms:
+        files.markdown.write_text(_markdown(report, figures), encoding="utf-8", errors="replace")
+    if "json" in forms:
+        files.json.write_text(render_json(report), encoding="utf-8", errors="replace")
     return files
 
 
@@ -124,7 +141,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {"value": format_value, "md": _markdown_cell, "score": _format_score}
+    environment.filters |= {"value": format_value, "md": _markdown_cell, "score": format_score}
     return environment
 
 
@@ -145,7 +162,7 @@ def format_value(value: Any) -> str:
     return str(value)
 
 
-def _format_score(values: Sequence[float] | float, unit: str = "") -> str:
+def format_score(values: Sequence[float] | float, unit: str = "") -> str:
     """``mean ± spread`` of several values, one number of one."""
     scale = 100.0 if unit == "%" else 1.0
     numbers = scale * np.atleast_1d(np.asarray(values, float))

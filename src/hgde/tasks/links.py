@@ -124,7 +124,11 @@ class LinkPrediction(Task):
     def _decoder(self, model: Model) -> Chosen:
         name = model.pair_decoder if self.options.decoder == "auto" else self.options.decoder
         if name == "fermi-dirac":
-            return choose(DECODERS, name, {"r": self.options.fermi_r, "t": self.options.fermi_t, "learn": self.options.learn_fermi})
+            return choose(
+                DECODERS,
+                name,
+                {"r": self.options.fermi_r, "t": self.options.fermi_t, "learn": self.options.learn_fermi},
+            )
         usual = LinkSettings()
         for key in ("fermi_r", "fermi_t"):
             if getattr(self.options, key) != getattr(usual, key):

@@ -16,7 +16,7 @@ from hgde.data.splits import NodeSplit, node_split
 from hgde.sections import Section, setting
 from hgde.tasks.base import TASKS, Array, Learner, Problem, Table, Task, TaskError
 from hgde.tasks.metrics import LABELS
-from hgde.tasks.parts import check_split, node_parts, part_column, refuse_pairs
+from hgde.tasks.parts import check_protocol, check_split, node_parts, part_column, refuse_pairs
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,7 @@ class MultiLabel(Task):
 
     @classmethod
     def pose(cls, dataset: Dataset, options: MultiLabelSettings, data: DataSettings) -> Problem:
+        check_protocol(dataset, data)
         if dataset.label_sets is None:
             raise TaskError(f"{dataset.name} has no label columns of 0 and 1; name several with --label-column a,b,c")
         return cls.pose_on(

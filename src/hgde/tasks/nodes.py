@@ -17,7 +17,7 @@ from hgde.data.splits import NodeSplit, node_split
 from hgde.sections import Section, SettingsError, setting
 from hgde.tasks.base import TASKS, Array, Learner, Part, Problem, Table, Task, TaskError
 from hgde.tasks.metrics import CLASSES
-from hgde.tasks.parts import check_split, node_parts, part_column, refuse_pairs
+from hgde.tasks.parts import check_protocol, check_split, node_parts, part_column, refuse_pairs
 
 
 @dataclass(frozen=True)
@@ -85,11 +85,18 @@ class NodeClassification(Task):
 
     @classmethod
     def pose(cls, dataset: Dataset, options: NodeSettings, data: DataSettings) -> Problem:
+        check_protocol(dataset, data)
         _refuse_measurements(dataset)
         split = (
             node_split(dataset, data.protocol, index=data.split, seed=data.split)
             if options.labels_per_class is None
-            else node_split(dataset, "few", seed=data.split, per_class=options.labels_per_class)
+            else node_split(
+                dataset,
+                "few",
+                seed=data.split,
+                per_class=options.labels_per_class,
+                num_val=_few_validation(dataset, options.labels_per_class),
+            )
         )
         return cls.pose_on(dataset, options, split, allow_overlap=data.protocol == "published")
 
@@ -147,6 +154,13 @@ class NodeClassification(Task):
         for part in problem.parts.values():
             truth[part.items.cpu().numpy()] = np.array(self.classes, dtype=object)[part.truth.cpu().numpy()]
         return {"truth": truth, "part": part_column(problem, num_nodes)}
+
+
+def _few_validation(dataset: Dataset, per_class: int) -> int:
+    """1000 validation nodes, as is usual with few labels; half of what is left where a set is too small for them."""
+    labelled = 0 if dataset.labels is None else int((dataset.labels >= 0).sum())
+    left = labelled - per_class * dataset.num_classes
+    return 1000 if left > 1000 else max(left // 2, 1)
 
 
 def _refuse_measurements(dataset: Dataset) -> None:

@@ -6,10 +6,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hgde.data import Dataset
+from hgde.data.settings import DataSettings
 from hgde.data.splits import NodeSplit
+from hgde.sections import SettingsError
 from hgde.tasks.base import PARTS, Array, Part, Problem, TaskError
 
 _WORDS = {"train": "training", "val": "validation", "test": "test"}
+
+
+def check_protocol(dataset: Dataset, data: DataSettings) -> None:
+    """Refuse ``published`` where nothing was: a graph of the user's own whose nodes are split at random."""
+    if data.protocol == "published" and dataset.spec is None and not dataset.fixed_splits:
+        raise SettingsError(
+            f"data.protocol = published has no effect: {dataset.name} is a graph of your own without a stored split, and "
+            "its nodes are split at random; leave it out, or add a column split"
+        )
 
 
 def node_parts(split: NodeSplit, truth: Tensor, sample_weights: Tensor | None) -> dict[str, Part]:

@@ -16,7 +16,7 @@ from hgde.data.splits import NodeSplit, node_split
 from hgde.sections import Section, setting
 from hgde.tasks.base import TASKS, Array, Learner, Problem, Table, Task, TaskError
 from hgde.tasks.metrics import VALUES
-from hgde.tasks.parts import check_split, node_parts, part_column, refuse_pairs
+from hgde.tasks.parts import check_protocol, check_split, node_parts, part_column, refuse_pairs
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ class NodeRegression(Task):
 
     @classmethod
     def pose(cls, dataset: Dataset, options: RegressionSettings, data: DataSettings) -> Problem:
+        check_protocol(dataset, data)
         if dataset.values is None:
             raise TaskError(f"{dataset.name} has no numbers to learn; give a numeric column of labels")
         return cls.pose_on(

@@ -18,8 +18,8 @@ class TrainingSettings(Section):
     )
     smoothing: float = setting(
         0.5,
-        "Share that the running mean of the validation score keeps each epoch; the epoch with the best mean is kept, so "
-        "that a lucky one is not (0: off).",
+        "Share that the running mean of the validation score keeps each epoch; the epoch with the best mean is kept, "
+        "so that a lucky one is not (0: off).",
         at_least=0,
         below=1,
         inert=lambda s: "the epoch is kept by its loss" if s.keep == "loss" else None,

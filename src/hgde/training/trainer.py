@@ -19,6 +19,7 @@ from hgde import randomness
 from hgde.geometry import count_projections
 from hgde.solvers import InputError
 from hgde.tasks import Learner, Problem, Scores
+from hgde.tasks.metrics import VALUES
 from hgde.training import checkpoint
 from hgde.training.optimisers import Optimisers
 from hgde.training.settings import TrainingSettings
@@ -105,6 +106,10 @@ class Trainer:
         self.learner, self.problem, self.settings, self.seed = learner, problem, settings, seed
         self.task, self.generator, self.checkpoint_every = problem.task, generator, checkpoint_every
         self.optimisers = Optimisers(learner, settings)
+        self.idle = dict(self.optimisers.idle)
+        """Settings that cannot act on this learner and task, each with the reason."""
+        if self.task.kind == VALUES:
+            self.idle["calibrate"] = "the task predicts numbers, not probabilities"
         self.path = path
         self.is_started = False
         self.averaged: AveragedModel | None = None

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from hgde.graph.graph import Graph
+from hgde.progress import bar
 
 _LOG = logging.getLogger(__name__)
 _VERSION = 1
@@ -91,36 +92,11 @@ def _curvatures(pairs: Tensor, num_nodes: int, alpha: float, progress: bool) -> 
     total = int(work.sum())
     with (
         ThreadPoolExecutor(max(1, torch.get_num_threads())) as pool,
-        _Bar(total if progress and total > _PROGRESS_ABOVE else 0, len(parts)) as bar,
+        bar("Ollivier–Ricci curvature", len(parts), quiet=not progress or total <= _PROGRESS_ABOVE) as advance,
     ):
         for _ in pool.map(lambda part: edge_curvatures(part, ends, indptr, indices, float(alpha), out), parts):
-            bar.advance()
+            advance()
     return torch.from_numpy(out)
-
-
-class _Bar:
-    """A rich progress bar, or nothing."""
-
-    def __init__(self, work: int, parts: int) -> None:
-        self._progress = None
-        if work:
-            from rich.progress import Progress
-
-            self._progress = Progress(transient=True)
-            self._task = self._progress.add_task("Ollivier–Ricci curvature", total=parts)
-
-    def advance(self) -> None:
-        if self._progress is not None:
-            self._progress.advance(self._task)
-
-    def __enter__(self) -> _Bar:
-        if self._progress is not None:
-            self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._progress is not None:
-            self._progress.stop()
 
 
 def _load(path: Path, expected: int) -> Tensor | None:

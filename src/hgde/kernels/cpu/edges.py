@@ -208,15 +208,19 @@ def forward_channels(
 
 @block
 def finish_rows(
-    first: int, n: int, d: int, z: Any, b: Any, s: Any, gz: int, gu: int, g: Any, out: Any, known: Any
+    first: int, n: int, d: int, z: Any, b: Any, s: Any, gz: int, gu: int, g: Any, rest: Any, out: Any, known: Any
 ) -> None:
-    """Write a strip's gradients: ``g`` at the sums, ``out`` at the points; ``known_i = (B_i, <g_i, z_i>)``."""
+    """Write a strip's gradients: ``g`` at the sums, ``out`` at the points; ``known_i = (B_i, <g_i, z_i>)``.
+
+    ``rest`` is what rounding takes off ``g``: the curvature's gradient is a sum of terms of both signs and needs it.
+    """
     for r in range(n):
         along = spread(0.0)
         for k in range(0, d, LANES):
             at = r * d + k
             along = fma(load(s, gu + at), wide(z, first * d + at), along)
             store(g, first * d + at, load(s, gu + at))
+            store(rest, first * d + at, load(s, gu + at) - wide(g, first * d + at))
             store(out, first * d + at, load(s, gz + at))
         known[2 * (first + r)], known[2 * (first + r) + 1] = b[first + r], total(along)
 
@@ -251,7 +255,7 @@ def origin_backward(
 def backward_rows_edges(
     begin: Int, end: Int, s: Doubles, blocks: Ints, indptr: Ints, indices: Ints, d: Int, z: Reals, b: Doubles,
     values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int, code: Int, e0: Double, e1: Double, e2: Double,
-    c: Double, margin: Double, keep: Int, kept: Doubles, grad: Reals, g: Reals, gz: Reals, gz0: Reals,
+    c: Double, margin: Double, keep: Int, kept: Doubles, grad: Reals, g: Reals, rest: Reals, gz: Reals, gz0: Reals,
     gorigin: Doubles, known: Doubles, partial: Doubles,
 ) -> None:  # fmt: skip
     """First pass: work out the sums again (unless ``kept``), bring the gradient of ``F`` back to them, row by row."""
@@ -271,7 +275,7 @@ def backward_rows_edges(
             )  # fmt: skip
             if anchored != 0:
                 origin_backward(first, n, d, z, b, origin, c, s, gz_, gu, gorigin, partial, part * PARTIALS)
-            finish_rows(first, n, d, z, b, s, gz_, gu, g, gz, known)
+            finish_rows(first, n, d, z, b, s, gz_, gu, g, rest, gz, known)
 
 
 @kernel
@@ -279,7 +283,7 @@ def backward_rows_channels(
     begin: Int, end: Int, s: Doubles, blocks: Ints, indptr: Ints, indices: Ints, d: Int, z: Reals, b: Doubles,
     table: Reals, index: Ints, weighted: Int, edge: Reals, scale: Reals, z0: Reals, mode: Int, code: Int, e0: Double,
     e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept: Doubles, grad: Reals,
-    g: Reals, gz: Reals, gz0: Reals, gscale: Reals, known: Doubles, partial: Doubles,
+    g: Reals, rest: Reals, gz: Reals, gz0: Reals, gscale: Reals, known: Doubles, partial: Doubles,
 ) -> None:  # fmt: skip
     """:func:`backward_rows_edges` for weights per channel; ``g`` is at the sums before they are scaled."""
     size = STRIP * d
@@ -303,4 +307,4 @@ def backward_rows_channels(
                 along = load(s, gu + k)
                 store(gscale, first * d + k, fma(along, load(s, summed + k), wide(gscale, first * d + k)))
                 store(s, gu + k, along * wide(scale, first * d + k))
-            finish_rows(first, n, d, z, b, s, gz_, gu, g, gz, known)
+            finish_rows(first, n, d, z, b, s, gz_, gu, g, rest, gz, known)

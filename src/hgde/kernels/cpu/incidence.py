@@ -89,11 +89,11 @@ def add_row(i: int, d: int, z: Any, g: Any, to_g: float, to_z: float, s: Any, su
 @kernel
 def backward_edges(
     begin: Int, end: Int, s: Doubles, blocks: Ints, around: Ints, neighbours: Ints, in_edge: Ints, out_edge: Ints,
-    d: Int, z: Reals, g: Reals, known: Doubles, values: Reals, c: Double, gz: Reals, wanted: Int, gvalues: Reals,
-    partial: Doubles,
+    d: Int, z: Reals, g: Reals, rest: Reals, known: Doubles, values: Reals, c: Double, gz: Reals, wanted: Int,
+    gvalues: Reals, partial: Doubles,
 ) -> None:  # fmt: skip
     """``gz_i += ...`` from every edge that arrives at ``i`` or leaves it; ``gvalues`` only if ``wanted``."""
-    sums = BUFFERS
+    sums, mine = BUFFERS, BUFFERS + d
     for k in range(0, d, LANES):
         store(s, sums + k, spread(0.0))
     for part in range(begin, end):
@@ -108,19 +108,22 @@ def backward_edges(
                     i += 1
                 upto = min(stop, around[i + 1])
                 b_i, zg = known[2 * i], known[2 * i + 1]
+                # The row's own gradient before it was rounded: the curvature's is a sum of terms of both signs.
+                for k in range(0, d, LANES):
+                    store(s, mine + k, wide(g, i * d + k) + wide(rest, i * d + k))
                 for place in range(e, upto):
                     o = place - start
                     j, ahead = neighbours[place], neighbours[min(place + AHEAD, last)]
                     here, there = in_edge[place], out_edge[place]
                     prefetch(values, max(out_edge[min(place + AHEAD, last)], 0))
-                    delta, ge_in, ge_out = zeros(z), zeros(z), zeros(z)
+                    delta, ge_in, ge_out = spread(0.0), spread(0.0), spread(0.0)
                     for k in range(0, d, LANES):
                         prefetch(z, ahead * d + k)
                         prefetch(g, ahead * d + k)
-                        t = load(z, j * d + k) - load(z, i * d + k)
+                        t = wide(z, j * d + k) - wide(z, i * d + k)
                         delta = fma(t, t, delta)
-                        ge_in = fma(load(g, i * d + k), t, ge_in)
-                        ge_out = fma(load(g, j * d + k), t, ge_out)
+                        ge_in = fma(load(s, mine + k), t, ge_in)
+                        ge_out = fma(wide(g, j * d + k), t, ge_out)
                     s[DELTA + o], s[GEI + o], s[GEO + o] = total(delta), total(ge_in), total(ge_out)
                     s[BI + o], s[GXI + o], s[BJ + o], s[GXO + o] = b_i, zg, known[2 * j], known[2 * j + 1]
                     s[AI + o] = values[here] if here >= 0 else 0.0
@@ -150,9 +153,9 @@ def backward_edges(
                         here = fma(s[ALONG + o], load(z, at) - own, fma(s[TO_NEIGHBOUR + o], load(g, at), here))
                     store(s, sums + k, load(s, sums + k) + widened(here))
                 e = upto
-        partial[part * PARTIALS] += ec
         if high > low:
             add_row(summed, d, z, g, to_g, to_z, s, sums, gz)
+        partial[part * PARTIALS] += ec
 
 
 @kernel

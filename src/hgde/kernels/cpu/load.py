@@ -99,7 +99,7 @@ def _link(key: Key, kinds: str, code: bytes) -> Function:
         _jit = llvm.create_lljit_compiler()
     symbol = compiler.symbol(*key)
     library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(symbol)
-    tracker = library.link(_jit, symbol)
+    tracker = library.link(_jit, f"{symbol}_{len(_linked)}")
     _linked.append(tracker)  # the code is freed with it
     made: Function = ctypes.CFUNCTYPE(None, *(_KINDS[kind] for kind in kinds))(tracker[symbol])
     return made

@@ -14,7 +14,6 @@ from typing import Any
 from hgde.kernels.cpu.compile import Double, Doubles, Int, Ints, Reals, inlined, kernel
 from hgde.kernels.cpu.exponential import rounded
 from hgde.kernels.cpu.lanes import LANES, fma, larger, root, spread, store, total, wide
-from hgde.kernels.cpu.rows import rounded
 from hgde.kernels.cpu.scalars import artanh_ratio, artanh_ratio_slope, exp_negative
 from hgde.kernels.cpu.sizes import STRIP
 

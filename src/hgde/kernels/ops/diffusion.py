@@ -82,7 +82,17 @@ class _Step:
         self._conformal(z)
         layout, gz = self.layout, torch.empty_like(z)
         extra = into.scale if self.channels else into.extra
-        args = (*self._common(z, z0, kept), grad, into.sums, gz, into.z0, _pointer(extra), into.known, partial)
+        args = (
+            *self._common(z, z0, kept),
+            grad,
+            into.sums,
+            into.rest,
+            gz,
+            into.z0,
+            _pointer(extra),
+            into.known,
+            partial,
+        )
         run(_KERNELS[self.channels][1], self.dtype, layout.num_blocks, self.work, scratch(self.width), args)
         around = layout.around
         blocks = around.blocks.numel() - 1
@@ -95,7 +105,7 @@ class _Step:
             pairs += (int(into.extra is not None), _pointer(into.extra), partial)
         else:
             group = 1
-            pairs = (around.blocks, *graph, z, into.sums, into.known, self.weight, self.c, gz)
+            pairs = (around.blocks, *graph, z, into.sums, into.rest, into.known, self.weight, self.c, gz)
             pairs += (int(into.values is not None), _pointer(into.values), partial)
         run(_KERNELS[self.channels][2], self.dtype, blocks, 2 * self.work, scratch(self.width), pairs, group)
         return gz
@@ -109,7 +119,8 @@ class _Gradients:
     """Where a backward pass collects what the weights and the first state receive."""
 
     def __init__(self, step: _Step, z: Tensor, wanted: bool) -> None:
-        self.sums, self.known = torch.empty_like(z), torch.empty(2 * len(z), dtype=torch.float64)
+        self.sums, self.rest = torch.empty_like(z), torch.empty_like(z)
+        self.known = torch.empty(2 * len(z), dtype=torch.float64)
         self.z0 = torch.zeros_like(z) if step.mode == RESIDUAL else z
         self.copies = 1
         self.values = torch.zeros_like(step.weight) if wanted and not step.channels else None

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from hgde.graph import Features, Graph
 from hgde.models.base import MODELS, Model, Shape
 from hgde.models.zoo._common import Dense, Presets, adjacency, product, propagate
-from hgde.sections import Section, setting
+from hgde.sections import Section, SettingsError, setting
 
 
 @MODELS.register("sgc")
@@ -35,6 +35,8 @@ class SGC(Model):
 
     def __init__(self, settings: Settings, shape: Shape) -> None:
         super().__init__()
+        if shape.outputs is not None and settings.width != type(settings)().width:
+            raise SettingsError("width has no effect: only links are decoded from points; leave it out")
         self.settings = settings
         self.linear = Dense(shape.in_features, settings.width if shape.outputs is None else shape.outputs)
 

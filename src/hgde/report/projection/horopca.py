@@ -19,7 +19,7 @@ from torch import Tensor
 from hgde.geometry import ball
 from hgde.geometry.models import ball_to_lorentz
 
-_MOST_POINTS = 800  # in the fit of the second direction, whose cost is their square
+_MOST_POINTS = 400  # in the fit of the second direction, whose cost is their square
 
 
 def frechet_mean(z: Tensor, steps: int = 500) -> Tensor:
@@ -84,7 +84,7 @@ def horopca_directions(z: Tensor, *, seed: int = 0, starts: int = 6) -> tuple[Te
 
 def horopca(z: Tensor, *, seed: int = 0) -> Tensor:
     """Points ``[N, d]`` of the unit ball, moved so that their mean is the origin, in the disk of the two best ideal
-    points, ``[N, 2]``. Cost: some hundred passes over the points, and 800 squared distances each."""
+    points, ``[N, 2]``. Cost: some hundred passes over the points, and 400 squared distances each."""
     if len(z) < 2:
         return torch.zeros(len(z), 2, dtype=z.dtype)
     centred = ball.mobius_add(-frechet_mean(z).expand_as(z), z, 1.0)

@@ -82,6 +82,6 @@ def tune(
         f"best of {len(tuned.found.trials)} trials: cross-fitted {tuned.metric} [bold]{best.score:.4f}[/bold]"
         + (f" (start: {start:.4f})" if start is not None else "")
     )
-    files = [*tuned.files, tuning_page(tuned, folder)]
+    files: list[Path] = [*tuned.files, tuning_page(tuned, folder)]
     console.print("wrote " + ", ".join(str(file) for file in files), soft_wrap=True)
     console.print(f"use it: hgde train --settings {folder / 'settings.toml'}", soft_wrap=True)

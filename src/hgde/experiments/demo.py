@@ -10,6 +10,7 @@ from typing import Any
 
 from hgde.experiments.compare_report import write_comparison
 from hgde.experiments.jobs import Crew, Job, run_jobs
+from hgde.experiments.pages import run_page
 from hgde.experiments.places import at_place, key_of
 from hgde.experiments.store import Store
 from hgde.experiments.systems import find_system, settings_of
@@ -48,8 +49,7 @@ def run_demo(
 ) -> Demo:
     """Train everything with default settings, keep tables and pictures in ``out``.
 
-    ``report(run folder, out, settings)`` may add files about one trained HGDE, such as a page; by default a picture of
-    its embedding.
+    ``report(run folder, out, settings)`` adds files about one trained HGDE; by default the page of its run.
     """
     say = say or (lambda _: None)
     began = time.monotonic()
@@ -75,22 +75,6 @@ def run_demo(
             demo.files += write_comparison(demo.comparisons[title], out / title)
     first, data = next(iter(sets.items()))
     settings = at_place(settings_of(systems[0], {"data": dict(data), **given}, "", "nodes"), places[0])
-    demo.files += (report or draw_embedding)(out / f"{first}-hgde", out, settings)
+    demo.files += (report or run_page)(out / f"{first}-hgde", out, settings)
     demo.seconds = time.monotonic() - began
     return demo
-
-
-def draw_embedding(run: Path, out: Path, settings: Mapping[str, Any]) -> list[Path]:
-    """Train one HGDE, keep it as a run folder, and draw its points in the disk."""
-    from hgde.pipeline import fit, make_settings
-    from hgde.report.disk import draw_disk
-
-    result = fit(make_settings(settings), None if (run / "settings.json").exists() else run)
-    fitted = result.models[0]
-    known = fitted.training_data().dataset
-    c = fitted.learner.model.curvatures().get("diffusion", 1.0)
-    picture = out / "embedding.png"
-    score = f"{100 * result.summary.mean():.1f} %"
-    title = f"{known.name}, embedded by HGDE (test {result.summary.metric.name} {score})"
-    draw_disk(picture, fitted.embed().cpu(), c, known.graph, known.labels, known.class_names, title=title, root=0)
-    return [picture, run]

@@ -22,8 +22,8 @@ def tune(
     minutes: Annotated[float | None, typer.Option("--minutes", min=0.1, help="How long to search.")] = None,
     folds: Annotated[int, typer.Option("--folds", min=1, help="Splits or seeds that a trial is the mean of.")] = 2,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes (default: the cores).")] = None,
-    space: Annotated[
-        Path | None, typer.Option("--space", help="A search space of your own (TOML) instead of the model's.")
+    search_space: Annotated[
+        Path | None, typer.Option("--search-space", help="A search space of your own (TOML) instead of the model's.")
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Folder to keep it in (default: tune/DATA-TASK).")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the result only.")] = False,
@@ -62,7 +62,7 @@ def tune(
         minutes=minutes,
         folds=folds,
         workers=workers or os.cpu_count() or 1,
-        space=space,
+        space=search_space,
         on_done=None if quiet or as_json else tell,
     )
     best = tuned.found.best

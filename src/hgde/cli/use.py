@@ -88,8 +88,8 @@ def embed(
         Path | None,
         typer.Option(
             "--out",
-            help="Table (.csv, .tsv, .parquet, .npz; default embedding.npz), or a graph with disk coordinates (.graphml, "
-            ".gexf).",
+            help="Table (.csv, .tsv, .parquet, .npz; default embedding.npz), or a graph with disk coordinates "
+            "(.graphml, .gexf).",
         ),
     ] = None,
     to: Annotated[

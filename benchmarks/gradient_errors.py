@@ -21,8 +21,8 @@ from hgde.kernels import AttentionWeights, ChannelWeights, EdgeWeights, diffuse_
 from hgde.kernels.weights import LocalWeights
 
 DISTANCES = (0.1, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0)
-#: Up to here gradients are held to :func:`allowed`, beyond it to plain torch. At the last distance neighbours are so far
-#: apart that float64 itself is good to five digits, and plain torch shares its rounding errors.
+#: Up to here gradients are held to :func:`allowed`, beyond it to plain torch. At the last distance neighbours are so
+#: far apart that float64 itself is good to five digits, and plain torch shares its rounding errors.
 FARTHEST = 8.0
 #: Rounding the result costs this much; below it, none is worse.
 ROUNDING = 4 * torch.finfo(torch.float32).eps

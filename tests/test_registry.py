@@ -38,7 +38,7 @@ def test_unknown_names_say_the_nearest(colours):
         colours.get("blu")
     with pytest.raises(RegistryError, match="expected a colour or its name, got int"):
         colours.get(3)
-    with pytest.raises(RegistryError, match="there is no colour at 'no.such:Thing'"):
+    with pytest.raises(RegistryError, match=r"there is no colour at 'no.such:Thing'"):
         colours.get("no.such:Thing")
     with pytest.raises(RegistryError, match="'math:pi' is not a colour"):
         colours.get("math:pi")

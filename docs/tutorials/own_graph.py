@@ -37,18 +37,17 @@ print((folder / "nodes.csv").read_text().splitlines()[1][:60], "...")
 # `hgde train --edges edges.csv --nodes nodes.csv --seeds 2 --out run`
 #
 # Labelled nodes are split at random into parts for training, validation and testing (a column `split` of your own is
-# taken instead where there is one). Where you set nothing, the model's presets compete on your validation part; here we
-# fix a few settings to be quick.
+# taken instead where there is one). Where you set nothing, the model's presets compete on your validation part; here one
+# is named, to be quick.
 
 # %%
 from hgde import fit, make_settings
 
 settings = make_settings(
     {
-        "preset": "none",
+        "preset": "default",
         "data": {"edges": str(folder / "edges.csv"), "nodes": str(folder / "nodes.csv")},
-        "model": {"width": 8, "time": 4.0},
-        "training": {"epochs": 80},
+        "training": {"epochs": 100},
         "run": {"seeds": 2, "threads": 1},
     }
 )

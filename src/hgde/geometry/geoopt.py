@@ -28,7 +28,7 @@ def to_geoopt(manifold: Manifold) -> Any:
     if isinstance(manifold, Euclidean) and manifold.scale == 1.0:
         return geoopt.Euclidean(ndim=1)
 
-    from hgde.geometry.geoopt_views import SharedBall, SharedManifold
+    from hgde.geometry._geoopt_views import SharedBall, SharedManifold
 
     return SharedBall(manifold) if isinstance(manifold, PoincareBall) else SharedManifold(manifold)
 

@@ -245,12 +245,12 @@ class GeooptManifold(Manifold):
             )
 
     def problems(self, x: Tensor) -> list[str]:
-        words = super().problems(x)
-        if not words:
+        problems = super().problems(x)
+        if not problems:
             valid, reason = self.base.check_point_on_manifold(x, explain=True)
             if not valid:
-                words.append(f"expected a point of {self.base.name}: {reason}; try manifold.project(x)")
-        return words
+                problems.append(f"expected a point of {self.base.name}: {reason}; try manifold.project(x)")
+        return problems
 
 
 def _signed(negative: Any, positive: Any, q: Tensor) -> Tensor:

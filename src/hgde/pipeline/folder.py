@@ -26,6 +26,7 @@ from hgde.sections import SettingsError
 from hgde.tasks import Problem, Task
 
 FORMAT = 2
+_LARGEST_JSON = 256 << 20
 _START = ("settings.json", "run.json", "data.safetensors", "problem.safetensors")
 
 
@@ -93,8 +94,10 @@ class RunFolder:
         """A JSON file of the folder, which must hold an object."""
         path = self.path / name
         try:
+            if path.stat().st_size > _LARGEST_JSON:
+                raise RunError(f"{path} is damaged: it is larger than {_LARGEST_JSON >> 20} MiB")
             content = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise RunError(
                 f"{self.path} is not the folder of a run (no {name} in it); train one with `hgde train`"
             ) from None

@@ -156,8 +156,8 @@ def _split(table: Table, column: str | None, label_columns: list[str]) -> tuple[
             continue
         if text not in _PARTS:
             raise table.error(
-                f"expected train, val, test or nothing, got {value[:40]!r}; correct it, or rename the column if it does "
-                "not say how to split the nodes",
+                f"expected train, val, test or nothing, got {value[:40]!r}; correct it, or rename the column if "
+                "it does not say how to split the nodes",
                 row,
                 column,
             )

@@ -19,7 +19,7 @@ from hgde.experiments.store import Store
 from hgde.experiments.systems import chooses_itself
 from hgde.experiments.table import Row, make_row, unit_of
 from hgde.experiments.tables import Cell, Data, Table
-from hgde.training.checkpoint import write_atomically
+from hgde.files import write_atomically
 
 CELLS_AT_ONCE = 4
 """So many cells are searched side by side, so that no process waits for the last trial of a round."""

@@ -65,9 +65,10 @@ def tuning_page(tuned: Tuned, folder: Path) -> Path:
 
 def run_page(run: Path, out: Path, settings: Mapping[str, Any]) -> list[Path]:
     """Train one model into a run folder, where there is none yet, and write its page."""
-    from hgde.pipeline import fit, make_settings
+    from hgde.experiments.work import settings_for
+    from hgde.pipeline import fit
     from hgde.report.from_run import report_of_run
 
     if not (run / "summary.json").exists():
-        fit(make_settings(settings), run)
+        fit(settings_for(settings), run)
     return [write_report(report_of_run(run), out, forms=("html",)).html, run]

@@ -46,6 +46,7 @@ def tune(
 
     from hgde.cli.train import default_folder
     from hgde.experiments.jobs import Done
+    from hgde.experiments.pages import tuning_page
     from hgde.experiments.tune import tune
 
     console, progress = Console(highlight=False), Console(stderr=True, highlight=False)
@@ -67,8 +68,8 @@ def tune(
     )
     best = tuned.found.best
     assert best is not None
+    files = [str(file) for file in (*tuned.files, tuning_page(tuned, folder))]
     if as_json:
-        files = [str(file) for file in tuned.files]
         print_json({"metric": tuned.metric, "score": best.score, "trials": len(tuned.found.trials), "files": files})
         return
     if tuned.found.importances:
@@ -81,5 +82,5 @@ def tune(
         f"best of {len(tuned.found.trials)} trials: cross-fitted {tuned.metric} [bold]{best.score:.4f}[/bold]"
         + (f" (start: {start:.4f})" if start is not None else "")
     )
-    console.print("wrote " + ", ".join(str(file) for file in tuned.files), soft_wrap=True)
+    console.print("wrote " + ", ".join(files), soft_wrap=True)
     console.print(f"use it: hgde train --settings {folder / 'settings.toml'}", soft_wrap=True)

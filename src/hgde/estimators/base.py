@@ -17,13 +17,13 @@ from hgde.data import Dataset
 from hgde.data.columns import Columns
 from hgde.estimators.inputs import Given, as_features, as_graph, fingerprint, is_frame, unpack
 from hgde.estimators.parameters import is_given, settings_of_task
+from hgde.files import write_atomically
 from hgde.graph import Features, Graph
 from hgde.pipeline import Fitted, RunFolder, Settings, make_settings
 from hgde.pipeline.progress import TrainingBar
 from hgde.pipeline.settings import place_flat
 from hgde.sections import nested, overlay
 from hgde.tasks import Problem
-from hgde.training.checkpoint import write_atomically
 
 Array = np.ndarray[Any, Any]
 

@@ -10,20 +10,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hgde.experiments.table import Comparison, Row
-from hgde.training.checkpoint import write_atomically
+from hgde.files import write_atomically
+from hgde.report.from_comparison import report_of_comparison
+from hgde.report.page import write_report
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 
 def write_comparison(comparison: Comparison, out: Path) -> list[Path]:
-    """Write ``table.md``, ``table.json``, ``table.csv`` and ``table.png``; returns their paths."""
+    """Write ``table.md``, ``.json``, ``.csv``, ``.png`` and the page ``report.html``; returns their paths."""
     paths = [out / f"table.{suffix}" for suffix in ("md", "json", "csv", "png")]
     write_atomically(paths[0], markdown(comparison).encode())
     write_atomically(paths[1], (json.dumps(_clean(comparison.to_dict()), indent=1) + "\n").encode())
     write_atomically(paths[2], _csv(comparison).encode())
     draw(comparison, paths[3])
-    return paths
+    page = write_report(report_of_comparison(_clean(comparison.to_dict())), out, forms=("html",))
+    return [*paths, page.html]
 
 
 def fact_lines(facts: dict[str, Any]) -> list[str]:

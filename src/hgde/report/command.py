@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
-from typing import Any
 
 from hgde.pipeline.settings import Settings, default_flat_settings
+from hgde.report.callbacks import flat
 
 
 def command_of(name: str, settings: Settings) -> str:
@@ -19,7 +18,7 @@ def command_of(name: str, settings: Settings) -> str:
     """
     flags = {leaf.path: flag for flag, leaf in default_flat_settings().items()}
     words = ["hgde", name]
-    for path, value in _leaves(settings.given):
+    for path, value in flat(settings.given).items():
         if value is None:
             continue
         flag = flags.get(path) or flags.get(f"{path}.name")
@@ -32,11 +31,3 @@ def command_of(name: str, settings: Settings) -> str:
         else:
             words += [option, ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)]
     return shlex.join(words)
-
-
-def _leaves(values: Mapping[str, Any], above: str = "") -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
-    for name, value in values.items():
-        place = f"{above}{name}"
-        found += _leaves(value, f"{place}.") if isinstance(value, Mapping) else [(place, value)]
-    return found

@@ -19,16 +19,15 @@ from hgde.report.contents import DiskView, EnergyCurve, NodeWeights
 from hgde.report.measures import top_weights
 from hgde.report.views import make_disk_view
 
-DEFAULT_METHOD = "horopca"
+DEFAULT_METHOD = "principal"
 MOST_FRAMES = 13
 """Diffusion times that a slider shows; the first and the last are always among them."""
 _MOST_GLOBAL_NODES = 4000  # rows of global weights are N x N numbers
-_MOST_HOROPCA_POINTS = 30_000
 _FLAT_REACH = 1.5  # distance at which most points of a flat embedding are drawn
 
 
 def ball_points(points: Tensor, manifold: Manifold) -> tuple[Tensor, float, str]:
-    """Points ``[..., coordinates]`` of any space in a ball: points ``[..., d]`` (float64), its ``c``, and what was done.
+    """Points ``[..., coordinates]`` of any space in a ball: points ``[..., d]``, its ``c``, what was done.
 
     The ball and Lorentz's model are the same space. Points of a flat or product space are taken by the direction and
     distance they have from the origin, on a common scale; distances between them are not kept.
@@ -106,19 +105,16 @@ def disk_view(
 ) -> DiskView:
     """The embedding over time in the disk, with degrees, edges and weights; ``facts`` are what else is known of nodes.
 
-    ``method`` is one of :data:`hgde.report.projection.METHODS`; by default HoroPCA, and principal directions where
-    that would take long.
+    ``method`` is one of :data:`hgde.report.projection.METHODS`; principal directions, which are instant, by default.
     """
     kept = sorted({round(k * (len(times) - 1) / (MOST_FRAMES - 1)) for k in range(MOST_FRAMES)})
     points, c, words = ball_points(states[kept], fitted.learner.model.manifold)
-    if method is None:
-        method = DEFAULT_METHOD if points.shape[0] * points.shape[1] <= _MOST_HOROPCA_POINTS else "principal"
     graph = fitted.training_data().problem.graph
     view = make_disk_view(
         points,
         c,
         times=[times[k] for k in kept],
-        method=method,
+        method=method or DEFAULT_METHOD,
         edges=graph.undirected_edges.cpu().numpy(),
         degrees=torch.bincount(graph.rows, minlength=graph.num_nodes).cpu().numpy(),
         **node_weights(fitted, states[-1]),

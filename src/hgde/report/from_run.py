@@ -14,6 +14,7 @@ from hgde.models import HGDE
 from hgde.pipeline import Fitted, RunError, RunFolder, load, versions
 from hgde.pipeline.fitted import node_ids
 from hgde.pipeline.presets import Choice, Rung
+from hgde.report.callbacks import flat
 from hgde.report.command import command_of
 from hgde.report.contents import DiskView, EnergyCurve, History, RunReport, Score
 from hgde.report.embedding import disk_view, energy_curve, states_over_time
@@ -52,7 +53,7 @@ def report_of_run(
     parts, nodes = parts_of(fitted, ids)
     times, states = states_over_time(fitted)
     energy = energy_curve(fitted, times, states)
-    free = baseline_scores(data.problem) if baselines else {}
+    free = _baselines(fitted) if baselines else {}
     scores = _scores(results, free)
     facts = run.facts()
     return RunReport(
@@ -85,15 +86,6 @@ def explorer_of_run(
     return dataset.name, view, energy_curve(fitted, times, states)
 
 
-def flat(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Nested sections as one level of dotted names."""
-    result: dict[str, Any] = {}
-    for name, value in values.items():
-        place = f"{above}{name}"
-        result |= flat(value, f"{place}.") if isinstance(value, Mapping) else {place: value}
-    return result
-
-
 def _result(run: RunFolder, seed: int) -> dict[str, Any]:
     result = run.read(f"seed-{seed}/result.json")
     expected = {"seed": int, "test": dict, "validation": dict, "history": list, "best_epoch": int, "epochs": int}
@@ -103,6 +95,22 @@ def _result(run: RunFolder, seed: int) -> dict[str, Any]:
             f"{run.seed_folder(seed) / 'result.json'} is damaged: field {wrong[0]!r} is missing or no {wrong[0]}"
         )
     return result
+
+
+def _baselines(fitted: Fitted) -> Mapping[str, Mapping[str, Mapping[str, float]]]:
+    """Scores of what costs nothing, on the very split of the run; none where the split cannot be drawn again."""
+    data, settings = fitted.training_data(), fitted.settings
+    problem = data.problem
+    if problem.extra is None:
+        # A stored problem lacks what non-edges are drawn by; the same settings pose it again.
+        try:
+            again = settings.task.entry.pose(data.dataset, settings.task.options, settings.data)
+        except ValueError:
+            return {}
+        if again.split_hash != problem.split_hash:
+            return {}
+        problem = again.with_features(problem.inputs)
+    return baseline_scores(problem)
 
 
 def _scores(results: Sequence[Mapping[str, Any]], free: Mapping[str, Mapping[str, Mapping[str, float]]]) -> list[Score]:

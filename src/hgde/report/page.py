@@ -107,7 +107,7 @@ def render_json(report: Report) -> str:
 def write_report(
     report: Report, folder: Path, name: str = "report", forms: Sequence[str] = ("html", "md", "json")
 ) -> ReportFiles:
-    """``name.html``, ``name.md``, ``name.json`` and, with the first two, every figure in ``figures/`` as SVG and PNG."""
+    """``name.html``, ``name.md``, ``name.json`` and, with the first two, figures as SVG and PNG in ``figures/``."""
     folder.mkdir(parents=True, exist_ok=True)
     figures = make_figures(report) if {"html", "md"} & set(forms) else {}
     files = ReportFiles(

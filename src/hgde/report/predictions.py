@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,14 @@ from hgde.tasks import Problem
 from hgde.tasks.metrics import CLASSES, LABELS, PAIRS, VALUES
 
 Array = npt.NDArray[Any]
+Made = tuple[dict[str, Any], dict[str, Any]]
+"""Fields of the report, and fields of its view of the disk."""
 _BINS = 5
 _MOST = 10
 
 
 @torch.no_grad()
-def parts_of(fitted: Fitted, ids: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+def parts_of(fitted: Fitted, ids: Sequence[str]) -> Made:
     """Fields of a :class:`~hgde.report.contents.RunReport` over the test part (the validation part where there is
     none), and fields of its :class:`~hgde.report.contents.DiskView` over all nodes."""
     outputs, dataset = fitted.outputs()
@@ -39,9 +42,7 @@ def scored_part(problem: Problem) -> str:
     return "test" if problem.parts["test"].size else "val"
 
 
-def _classes(
-    fitted: Fitted, outputs: Tensor, problem: Problem, ids: Sequence[str]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def _classes(fitted: Fitted, outputs: Tensor, problem: Problem, ids: Sequence[str]) -> Made:
     task: Any = fitted.task
     best = outputs.softmax(-1).max(-1)
     predictions, confidences = best.indices.numpy(), best.values.numpy()
@@ -63,9 +64,7 @@ def _node_truth(problem: Problem) -> Array:
     return labels
 
 
-def _pairs(
-    fitted: Fitted, outputs: Tensor, problem: Problem, ids: Sequence[str]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def _pairs(fitted: Fitted, outputs: Tensor, problem: Problem, ids: Sequence[str]) -> Made:
     part = problem.parts[scored_part(problem)]
     points = outputs.to(fitted.device, next(fitted.learner.parameters()).dtype)
     chance = torch.sigmoid(fitted.learner.predict(points, part.items.to(fitted.device)).double()).cpu().numpy()
@@ -105,9 +104,7 @@ def _around(edges: Array, i: int) -> list[int]:
     return np.concatenate([edges[1][edges[0] == i], edges[0][edges[1] == i]]).tolist()
 
 
-def _labels(
-    fitted: Fitted, outputs: Tensor, problem: Problem, ids: Sequence[str]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def _labels(fitted: Fitted, outputs: Tensor, problem: Problem, ids: Sequence[str]) -> Made:
     task: Any = fitted.task
     part = problem.parts[scored_part(problem)]
     nodes, truth = part.items.cpu().numpy(), part.truth.cpu().numpy().astype(np.int64)
@@ -139,9 +136,7 @@ def _labels(
     return report, view
 
 
-def _values(
-    fitted: Fitted, outputs: Tensor, problem: Problem, ids: Sequence[str]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def _values(fitted: Fitted, outputs: Tensor, problem: Problem, ids: Sequence[str]) -> Made:
     task: Any = fitted.task
     predicted = task.natural(outputs).numpy()
     truth = np.full(predicted.shape, np.nan)
@@ -168,7 +163,7 @@ def _values(
     cuts = np.unique(np.nanquantile(truth[:, 0], np.linspace(0, 1, _BINS + 1)[1:-1]))
     labels = np.where(np.isfinite(truth[:, 0]), np.digitize(truth[:, 0], cuts), -1)
     bounds = ["", *(_number(cut) for cut in cuts), ""]
-    names = [f"{low} … {high}".strip() for low, high in zip(bounds, bounds[1:], strict=False)]
+    names = [f"{low} … {high}".strip() for low, high in pairwise(bounds)]
     view = {"labels": labels, "predictions": np.digitize(predicted[:, 0], cuts), "class_names": names}
     return {"values": ValuePairs(series), "mistakes": mistakes}, view
 
@@ -177,5 +172,5 @@ def _number(value: float) -> str:
     return f"{value:.4g}" if np.isfinite(value) else "unknown"
 
 
-_Make = Callable[[Fitted, Tensor, Problem, Sequence[str]], tuple[dict[str, Any], dict[str, Any]]]
+_Make = Callable[[Fitted, Tensor, Problem, Sequence[str]], Made]
 _KINDS: dict[str, _Make] = {CLASSES: _classes, PAIRS: _pairs, LABELS: _labels, VALUES: _values}

@@ -22,7 +22,7 @@ from hgde.pipeline.settings import Settings
 from hgde.registry import untrusted
 from hgde.sections import SettingsError
 from hgde.tasks import Metric, Problem
-from hgde.training.checkpoint import load_weights
+from hgde.training.checkpoint import CheckpointError, load_weights
 from hgde.training.trainer import Epoch, Outcome, Trainer
 
 
@@ -106,13 +106,15 @@ def fit(
     device = choose_device(settings.run.device)
     # Data is accepted before anything is written: a refused graph must not leave a folder that looks like a run.
     prepared = prepare(settings, dataset, problem)
+    is_ours = False
     try:
         with nullcontext() if run is None else run.locked():
+            is_ours = True
             if run is not None:
                 run.start(settings, prepared.dataset, prepared.problem, facts_of(prepared, is_named=dataset is None))
             return _Run(settings, prepared, device, run, reporter or Reporter()).train(start=start)
-    except ValueError:
-        if run is not None and not run.seeds():  # refused by the model before anything was trained
+    except (ValueError, RunError, CheckpointError):
+        if run is not None and is_ours and not run.seeds():  # refused before anything was trained
             run.discard()
         raise
 

@@ -133,7 +133,9 @@ def step():
 def conditioning():
     """A hub under row sums of one and under the printed weights, step by step."""
     leaves = 60
-    graph = Graph.from_edges(torch.stack([torch.zeros(leaves, dtype=torch.long), torch.arange(1, leaves + 1)]), leaves + 1)
+    graph = Graph.from_edges(
+        torch.stack([torch.zeros(leaves, dtype=torch.long), torch.arange(1, leaves + 1)]), leaves + 1
+    )
     generator = torch.Generator().manual_seed(0)
     z = BALL.expmap0(0.15 * torch.randn(leaves + 1, 2, generator=generator, dtype=torch.float64))
     figure, axes = plt.subplots(figsize=(5.6, 3.4))

@@ -21,8 +21,10 @@ from hgde.kernels import AttentionWeights, ChannelWeights, EdgeWeights, diffuse_
 from hgde.kernels.weights import LocalWeights
 
 DISTANCES = (0.1, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0)
-BOUNDS = {4.0: 1e-4, 6.0: 1e-3, 8.0: 1e-2}
-#: Rounding the result alone costs this much; below it, one path is not worse than the other.
+#: Up to here gradients are held to :func:`allowed`, beyond it to plain torch. At the last distance neighbours are so
+#: far apart that float64 itself is good to five digits, and plain torch shares its rounding errors.
+FARTHEST = 8.0
+#: Rounding the result costs this much; below it, none is worse.
 ROUNDING = 4 * torch.finfo(torch.float32).eps
 NODES, EDGES, WIDTH, SEEDS = 300, 900, 16, 3
 ETA = (1.0, 0.6, 0.1)
@@ -95,13 +97,18 @@ def measure(distance: float, residual: bool) -> dict[tuple[str, str], tuple[floa
     return {key: (float(mean[0]), float(mean[1])) for key, mean in means.items()}
 
 
+def allowed(distance: float) -> float:
+    """The bounds, carried on to other distances: ten times as much for two more."""
+    return 1e-4 * 10.0 ** ((distance - 4) / 2)
+
+
 def failures(distance: float, table: dict[tuple[str, str], tuple[float, float]]) -> list[str]:
     found = []
     for (kind, name), (fused, plain) in table.items():
         where = f"{kind}, {name} at {distance:g}"
-        if distance in BOUNDS and fused > BOUNDS[distance]:
-            found.append(f"{where}: {fused:.1e} is above {BOUNDS[distance]:g}")
-        if fused > max(1.5 * plain, ROUNDING * 10):
+        if fused > max(allowed(distance), ROUNDING) and distance <= FARTHEST:
+            found.append(f"{where}: {fused:.1e} is above {allowed(distance):.0e}")
+        if fused > max(1.5 * plain, ROUNDING) and distance < DISTANCES[-1]:
             found.append(f"{where}: compiled {fused:.1e} is worse than plain {plain:.1e}")
     return found
 

@@ -15,7 +15,7 @@ EPOCHS = 150
 @pytest.fixture(scope="module")
 def command(tmp_path_factory):
     named = write_graph(tmp_path_factory.mktemp("graph"))
-    long = ["--epochs", str(EPOCHS), "--patience", str(EPOCHS), "--checkpoint-every", "7"]
+    long = ["--epochs", str(EPOCHS), "--patience", str(EPOCHS), "--checkpoint-every", "7", "--preset", "none"]
     return ["train", *named, *QUICK, *long, "--quiet"]
 
 
@@ -47,8 +47,8 @@ def wait_for_epoch(folder, epoch, process):
     raise AssertionError(f"it ended before epoch {epoch}: {process.communicate()}")
 
 
-def resume(command, folder):
-    finish([*command, "--out", str(folder), "--resume"])
+def resume(folder):
+    finish(["train", "--resume", str(folder), "--quiet"])
     return model(folder)
 
 
@@ -59,7 +59,7 @@ def test_killed_at_a_random_epoch(command, undisturbed, tmp_path):
     process.kill()
     assert process.wait() == -signal.SIGKILL
     assert not (folder / "seed-0" / "model.safetensors").exists()
-    assert resume(command, folder) == undisturbed, f"killed after epoch {epoch}"
+    assert resume(folder) == undisturbed, f"killed after epoch {epoch}"
 
 
 def test_interrupted_from_the_keyboard(command, undisturbed, tmp_path):
@@ -71,7 +71,7 @@ def test_interrupted_from_the_keyboard(command, undisturbed, tmp_path):
     assert process.returncode == 130
     assert "--resume" in error
     assert "Traceback" not in error
-    assert resume(command, folder) == undisturbed
+    assert resume(folder) == undisturbed
 
 
 def test_a_full_disk(command, undisturbed, tmp_path):
@@ -90,7 +90,7 @@ def test_a_full_disk(command, undisturbed, tmp_path):
     kept = load(folder / "seed-0" / "checkpoint.safetensors")[1]["progress"]["epoch"]
     assert 0 < kept < EPOCHS
     assert not list((folder / "seed-0").glob(".*")), "no half-written file is left behind"
-    assert resume(command, folder) == undisturbed
+    assert resume(folder) == undisturbed
 
 
 def test_a_checkpoint_cut_short_is_named(command, tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from graphs import write_blocks
 from rich.console import Console
 
-from hgde.experiments.compare import CompareError, Request, compare
+from hgde.experiments.compare import CompareError, Request, compare, share_out
 from hgde.experiments.compare_report import fact_lines, markdown, terminal, write_comparison
 from hgde.experiments.jobs import Job
 from hgde.experiments.places import choose_places
@@ -162,3 +162,8 @@ def test_records_name_versions_and_cpu_once_per_file(tmp_path):
     (versions,) = content["versions"].values()
     assert {"torch", "numpy", "cpu_capability", "python"} <= set(versions)
     assert all(record["versions"] in content["versions"] for record in content["records"].values())
+
+
+def test_time_that_some_do_not_need_goes_to_the_others():
+    assert share_out(12, {"a": 1.0, "b": 2.0, "c": 50.0}) == {"a": 1.0, "b": 2.0, "c": 9.0}
+    assert share_out(9, {"a": 50.0, "b": 50.0, "c": 1.0}) == {"c": 1.0, "a": 4.0, "b": 4.0}

@@ -11,6 +11,7 @@ from hgde.experiments.space import Dimension, SpaceError, exists, read_space, sp
 from hgde.experiments.store import Store
 from hgde.experiments.toml import to_toml
 from hgde.experiments.tune import tune
+from hgde.experiments.work import CHECKPOINTS
 from hgde.models.base import MODELS
 from hgde.pipeline.settings import make_settings, read_settings
 from hgde.sections import SettingsError, nested, overlay
@@ -79,11 +80,18 @@ def test_trials_behind_the_median_are_given_up():
     for _ in range(2):
         jobs = searcher.next_jobs()
         results = [
-            {"score": 0.5, "stopped": None, "epoch_ms": 1.0, "epochs": [100], "reached": {"20": 0.1 * k}}
+            {
+                "score": 0.5,
+                "stopped": None,
+                "pruned": False,
+                "epoch_ms": 1.0,
+                "epochs": [100],
+                "reached": {str(CHECKPOINTS[0]): 0.1 * k},
+            }
             for k in range(len(jobs))
         ]
         searcher.tell([Done(job, result) for job, result in zip(jobs, results, strict=True)])
-    bars = [job.more["bars"]["20"] for job in searcher.next_jobs()]
+    bars = [job.more["bars"][str(CHECKPOINTS[0])] for job in searcher.next_jobs()]
     assert bars == [pytest.approx(0.1)] * 4
 
 

@@ -19,6 +19,7 @@ from kernels.graphs import awkward, points, weights
 
 BOUNDS = {0.1: 1e-6, 2.0: 1e-5, 4.0: 1e-4, 6.0: 1e-3, 8.0: 1e-2}
 ETA = (1.0, 0.6, 0.1)
+EPS = torch.finfo(torch.float32).eps
 
 
 def problem(kind, distance):
@@ -46,8 +47,11 @@ def test_float32_gradients_are_exact(distance, kind, residual, backend):
         out = diffuse(leaves[0], graph, build(*leaves[1:]), c, *given, backend=backend)
         return torch.autograd.grad((out * toward.to(dtype)).sum(), [*leaves, c, *([eta] if residual else [])])
 
-    for found, right in zip(gradients(torch.float32, backend), gradients(torch.float64, "reference"), strict=True):
-        assert (found - right).norm() <= BOUNDS[distance] * right.norm()
+    exact = gradients(torch.float64, "reference")
+    for found, right in zip(gradients(torch.float32, backend), exact, strict=True):
+        # The gradient of c is a sum with terms of both signs, each of which the rounded weights change a little.
+        terms = (exact[0] * z).abs().sum() if right.dim() == 0 else 0.0
+        assert (found - right).norm() <= BOUNDS[distance] * right.norm() + EPS * terms
 
 
 def test_curvature_is_used_as_given():
@@ -134,7 +138,7 @@ def test_any_manifold():
     from hgde.geometry import Euclidean, PoincareBall
 
     graph, z = awkward(True), points(17, 5)
-    (values,), build = weights("edge", graph, 5)
+    (values,), _ = weights("edge", graph, 5)
     origin = torch.rand(17, dtype=torch.float64)
     given = EdgeWeights(values, origin)
     ours = reference.tangent_sum_on(PoincareBall(0.7), z, graph, given)

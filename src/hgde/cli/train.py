@@ -37,13 +37,13 @@ def train(
 
     [bold]Examples[/bold]
 
-      hgde train                                             a simulated epidemic, nothing to download
-      hgde train --data cora --seeds 10                      mean and spread over ten seeds
-      hgde train --edges edges.csv --nodes nodes.csv         your own graph
-      hgde train --data pubmed --task links --width 16       predict links
+      hgde train                                       a simulated epidemic
+      hgde train --data cora --seeds 10                mean and spread of ten seeds
+      hgde train --edges edges.csv --nodes nodes.csv   your own graph
+      hgde train --data pubmed --task links            predict links
       hgde train --edges e.csv --nodes n.csv --task regression --label-column income
-      hgde train --model gcn --data cora                     another model, same split and trainer
-      hgde train --resume runs/cora-nodes --epochs 800       go on where a run was stopped
+      hgde train --model gcn --data cora               another model, same split
+      hgde train --resume runs/cora-nodes              go on where a run was stopped
     """
     from hgde import pipeline
     from hgde.pipeline.progress import TrainingBar
@@ -82,7 +82,7 @@ def _print_result(summary: Summary, said: Remarks, folder: Path) -> None:
         beside = ", ".join(
             f"{name} {100 * score:.1f}" if is_share else f"{name} {score:.4g}" for name, score in said.baselines.items()
         )
-        console.print(f"for nothing: {beside}", style="dim", soft_wrap=True)
+        console.print(f"without a model: {beside}", style="dim", soft_wrap=True)
     for warning in said.warnings:
         console.print(f"warning: {warning}", style="yellow", soft_wrap=True, markup=False)
     console.print(

@@ -22,8 +22,8 @@ def tune(
     minutes: Annotated[float | None, typer.Option("--minutes", min=0.1, help="How long to search.")] = None,
     folds: Annotated[int, typer.Option("--folds", min=1, help="Splits or seeds that a trial is the mean of.")] = 2,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes (default: the cores).")] = None,
-    space: Annotated[
-        Path | None, typer.Option("--space", help="A search space of your own (TOML) instead of the model's.")
+    search_space: Annotated[
+        Path | None, typer.Option("--search-space", help="A search space of your own (TOML) instead of the model's.")
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Folder to keep it in (default: tune/DATA-TASK).")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the result only.")] = False,
@@ -46,6 +46,7 @@ def tune(
 
     from hgde.cli.train import default_folder
     from hgde.experiments.jobs import Done
+    from hgde.experiments.pages import tuning_page
     from hgde.experiments.tune import tune
 
     console, progress = Console(highlight=False), Console(stderr=True, highlight=False)
@@ -62,13 +63,13 @@ def tune(
         minutes=minutes,
         folds=folds,
         workers=workers or os.cpu_count() or 1,
-        space=space,
+        space=search_space,
         on_done=None if quiet or as_json else tell,
     )
     best = tuned.found.best
     assert best is not None
+    files = [str(file) for file in (*tuned.files, tuning_page(tuned, folder))]
     if as_json:
-        files = [str(file) for file in tuned.files]
         print_json({"metric": tuned.metric, "score": best.score, "trials": len(tuned.found.trials), "files": files})
         return
     if tuned.found.importances:
@@ -81,5 +82,5 @@ def tune(
         f"best of {len(tuned.found.trials)} trials: cross-fitted {tuned.metric} [bold]{best.score:.4f}[/bold]"
         + (f" (start: {start:.4f})" if start is not None else "")
     )
-    console.print("wrote " + ", ".join(str(file) for file in tuned.files), soft_wrap=True)
+    console.print("wrote " + ", ".join(files), soft_wrap=True)
     console.print(f"use it: hgde train --settings {folder / 'settings.toml'}", soft_wrap=True)

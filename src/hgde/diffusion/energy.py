@@ -69,20 +69,18 @@ def _energy(z: Tensor, graph: Graph, manifold: Manifold) -> Tensor:
     # An edge stored in both directions counts half each time, one stored in one direction once: the mean of a pair.
     u, v = graph.undirected_edges
     squared = manifold.dist(z[..., u, :], z[..., v, :]).square()
-    return 0.5 * (_pair_weights(graph, z.dtype) * squared).sum(-1)
+    return 0.5 * (_undirected_weights(graph, z.dtype) * squared).sum(-1)
 
 
-def _pair_weights(graph: Graph, dtype: torch.dtype) -> Tensor | float:
+def _undirected_weights(graph: Graph, dtype: torch.dtype) -> Tensor | float:
     """The weight of each undirected edge, ``[M]``: the mean over the directions it is stored in."""
     if graph.weights is None:
         return 1.0
-    low, high = torch.minimum(graph.rows, graph.indices), torch.maximum(graph.rows, graph.indices)
-    proper, width = low != high, max(graph.num_nodes, 1)
-    u, v = graph.undirected_edges
-    place = torch.searchsorted(u * width + v, (low * width + high)[proper])
-    total, count = (torch.zeros(len(u), dtype=dtype, device=u.device) for _ in range(2))
-    total.index_add_(0, place, edge_weights(graph, dtype)[proper])
-    count.index_add_(0, place, torch.ones_like(place, dtype=dtype))
+    pair = graph.undirected_index
+    proper = pair >= 0
+    total, count = (torch.zeros(graph.undirected_edges.shape[1], dtype=dtype, device=graph.device) for _ in range(2))
+    total.index_add_(0, pair[proper], edge_weights(graph, dtype)[proper])
+    count.index_add_(0, pair[proper], torch.ones_like(pair[proper], dtype=dtype))
     return total / count
 
 

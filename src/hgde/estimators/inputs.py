@@ -121,17 +121,22 @@ def _read(graph: Any, num_nodes: int, names: list[str] | None) -> Graph:
     if isinstance(graph, _Pairs):
         return Graph.from_edges(_integers(graph.edge_index), num_nodes)
     if hasattr(graph, "tocsr"):
-        return Graph.from_scipy(graph.tocsr())
+        return _from_matrix(graph.tocsr())
     if hasattr(graph, "edge_index"):
-        return Graph.from_edges(graph.edge_index, num_nodes)
+        return Graph.from_edges(graph.edge_index, num_nodes, getattr(graph, "edge_weight", None))
     if _holds_graph(graph):
         return _read_networkx(graph, names)
     table = _array(graph)
     if getattr(table, "ndim", 0) == 2 and table.shape == (num_nodes, num_nodes):
         from scipy.sparse import csr_matrix
 
-        return Graph.from_scipy(csr_matrix(table))
+        return _from_matrix(csr_matrix(table))
     return Graph.from_edges(_integers(table), num_nodes)
+
+
+def _from_matrix(adjacency: Any) -> Graph:
+    """Entries other than 1 are weights of edges."""
+    return Graph.from_scipy(adjacency, weighted=bool((adjacency.data != 1).any()))
 
 
 def _read_networkx(graph: Any, names: list[str] | None) -> Graph:

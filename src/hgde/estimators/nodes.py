@@ -56,10 +56,11 @@ class HGDEClassifier(ClassifierMixin, _OnNodes):  # type: ignore[misc]  # scikit
 
     ``X [N, F]`` may be a numpy array, a torch tensor, a scipy sparse matrix, a pandas DataFrame (numbers, categories,
     booleans, gaps), or an object that holds graph, features and labels together (PyG ``Data``, networkx graph,
-    ``hgde.Dataset``). A graph may be a ``hgde.Graph``, an adjacency matrix (scipy or array), a networkx graph (matched
-    to the index of a DataFrame by the names of its nodes), or ``edge_index [2, E]``; edges are used in both directions
-    unless it is a directed ``hgde.Graph``. Without one, each row is joined with its nearest neighbours (``neighbours``,
-    itself counted). Nodes are classified together: a node's class depends on the rows around it.
+    ``hgde.Dataset``). A graph may be a ``hgde.Graph``, an adjacency matrix (scipy or array, entries other than 1 being
+    weights), a networkx graph (matched to the index of a DataFrame by the names of its nodes), or ``edge_index [2, E]``;
+    edges are used in both directions unless it is a directed ``hgde.Graph``. Without one, each row is joined with its
+    nearest neighbours (``neighbours``, itself counted). Nodes are classified together: a node's class depends on the
+    rows around it.
 
     Attributes: ``classes_``, ``graph_``, ``curvature_``, ``n_features_in_``, ``n_iter_``, ``best_epoch_``,
     ``validation_score_``, ``history_``.

@@ -77,10 +77,14 @@ def _curvature(rows: Sequence[Row]) -> str:
         return ""
     test = paired_test(curved.scores, flat.scores, curved.test_per_train)
     gain = METRICS.get(curved.metric).gain(test.difference)
-    amount = f"{test.difference:+.1f}"
-    if math.isnan(test.p) or test.p >= SURE:
-        return f"; curvature makes no difference that these runs show ({amount} against the flat twin)"
-    return f"; curvature {'pays' if gain > 0 else 'costs'} ({amount} against the flat twin, p = {test.p:.2g})"
+    amount = f"{test.difference:+.1f} against the flat twin"
+    if test.count < 2:
+        return ""
+    if abs(test.difference) <= 2 * test.error:
+        return f"; curvature makes no difference that these runs show ({amount})"
+    if test.p >= SURE:
+        return f"; whether curvature matters, so few runs do not tell ({amount}, p = {test.p:.2g})"
+    return f"; curvature {'pays' if gain > 0 else 'costs'} ({amount}, p = {test.p:.2g})"
 
 
 def _cheapest(rows: Sequence[Row]) -> Row:

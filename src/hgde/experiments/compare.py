@@ -17,10 +17,11 @@ from hgde.experiments.stats import Place
 from hgde.experiments.store import Store
 from hgde.experiments.systems import System, find_system, settings_of, usual_systems
 from hgde.experiments.table import Comparison, Row, make_rows
+from hgde.files import write_atomically
 from hgde.pipeline.settings import make_settings
-from hgde.training.checkpoint import write_atomically
 
 TRIALS = 8
+FEWEST_EPOCHS = 50
 SEARCH_SHARE = 0.5
 """Part of the time given that the searches may take; the rest is for the runs that are compared."""
 
@@ -160,15 +161,26 @@ def _plan(request: Request, out: Path, found: Mapping[str, Found], places: Seque
         expected = {name: _expected_seconds(result) for name, result in found.items()}
         while runs > 2 and runs * sum(expected.values()) > left:
             runs -= 1
-        share = max(1.0, left / max(1, len(found)) / runs)
-        for name, seconds in expected.items():
+        shares = share_out(max(left, 1.0) / runs, expected)
+        for name, share in shares.items():
             best = found[name].best
-            if seconds > share and best is not None and best.epoch_ms > 0:
-                epochs[name] = max(20, int(1000 * share / best.epoch_ms / 1.2))
+            if expected[name] > share and best is not None and best.epoch_ms > 0:
+                epochs[name] = max(FEWEST_EPOCHS, int(1000 * share / best.epoch_ms / 1.2))
             limits[name] = max(10.0, 2 * share)
     content = {"request": wanted, "systems": sorted(found), "runs": runs, "epochs": epochs, "seconds": limits}
     write_atomically(path, (json.dumps(content, indent=1) + "\n").encode())
     return _Plan(runs, epochs, limits)
+
+
+def share_out(total: float, wanted: Mapping[str, float]) -> dict[str, float]:
+    """Seconds for each: what it wants, as far as an even share goes; what some leave over is shared by the others."""
+    shares: dict[str, float] = {}
+    left = total
+    for count, name in enumerate(sorted(wanted, key=wanted.__getitem__)):
+        even = left / (len(wanted) - count)
+        shares[name] = max(min(wanted[name], even), 0.0)
+        left -= shares[name]
+    return shares
 
 
 def _expected_seconds(found: Found) -> float:

@@ -72,6 +72,7 @@ class Trial:
     epoch_ms: float = 0.0
     epochs: int = 0
     reached: Mapping[str, float] = field(default_factory=dict)
+    is_pruned: bool = False
 
 
 @dataclass(frozen=True)
@@ -135,8 +136,7 @@ class Searcher:
         self._asked = []
 
     def found(self) -> Found:
-        whole = [trial for trial in self.trials if trial.score is not None and trial.stopped is None]
-        whole = whole or [trial for trial in self.trials if trial.score is not None]
+        whole = [trial for trial in self.trials if trial.score is not None and not trial.is_pruned]
         best = max(whole, key=lambda trial: (trial.score or 0.0, -trial.number), default=None)
         settings = best.settings if best is not None else dict(self.search.base)
         return Found(settings, self.trials, best, self._importances())
@@ -210,7 +210,7 @@ class Searcher:
         return start
 
     def _bars(self) -> dict[str, float]:
-        whole = [trial for trial in self.trials if trial.score is not None and trial.stopped is None]
+        whole = [trial for trial in self.trials if trial.score is not None and not trial.is_pruned]
         if not self.search.prune or len(whole) < _ENOUGH_FOR_A_MEDIAN:
             return {}
         bars = {}
@@ -246,6 +246,7 @@ def search_all(
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
     while True:
         jobs = [job for searcher in searchers.values() for job in searcher.next_jobs()]
+        jobs.sort(key=lambda job: job.key)  # one trial of each before the next of any: all get on alike
         left = None if deadline is None else (deadline - time.monotonic()) / 60
         if not jobs or (left is not None and left <= 0):
             return {cell: searcher.found() for cell, searcher in searchers.items()}
@@ -260,7 +261,7 @@ def _trial(number: int, changes: dict[str, Any], done: Done) -> Trial:
         return Trial(number, changes, dict(done.job.settings), None, done.seconds, failure=done.failure)
     return Trial(
         number, changes, dict(done.job.settings), float(result["score"]), done.seconds, result["stopped"], None,
-        result["epoch_ms"], max(result["epochs"], default=0), result["reached"],
+        result["epoch_ms"], max(result["epochs"], default=0), result["reached"], result["pruned"],
     )  # fmt: skip
 
 

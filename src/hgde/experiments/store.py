@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from hgde.experiments.jobs import Done, Job
+from hgde.files import write_atomically
 from hgde.sections import SettingsError
-from hgde.training.checkpoint import write_atomically
 
 FORMAT = 1
 _SHARED = ("settings", "versions")

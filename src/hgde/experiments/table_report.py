@@ -154,7 +154,7 @@ def _failures(cells: Pairs) -> list[str]:
 
 
 def _number(value: float, digits: int) -> str:
-    return "" if math.isnan(value) or value == 0 else f"{value:.{digits}f}"
+    return "" if math.isnan(value) or value < 0.5 * 10**-digits else f"{value:.{digits}f}"
 
 
 def mean_of(values: Sequence[float]) -> float:

@@ -15,12 +15,12 @@ from hgde.experiments.space import Dimension, check_space, read_space, space_for
 from hgde.experiments.store import Store
 from hgde.experiments.systems import preset_of
 from hgde.experiments.toml import to_toml
+from hgde.files import write_atomically
 from hgde.pipeline import versions
 from hgde.pipeline.settings import make_settings
 from hgde.report.from_tuning import report_of_tuning
 from hgde.report.page import write_report
 from hgde.sections import overlay
-from hgde.training.checkpoint import write_atomically
 
 FOREVER = 10_000
 """Trials of a search that only its minutes end."""
@@ -76,7 +76,7 @@ def tune(
         check_space(dimensions, model)
     free = tuple(dimension for dimension in dimensions if not _is_given(dimension, given))
     if not free:
-        raise SearchError("every setting of the search space was given; leave some out, or name a --space of your own")
+        raise SearchError("every setting of the search space was given; leave some out, or name another --search-space")
     _, at_hand = open_for(settings)
     first = settings.data.split
     places = choose_places(at_hand, folds if at_hand is None or at_hand > 1 else None, None if at_hand != 1 else folds)

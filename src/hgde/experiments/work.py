@@ -102,8 +102,8 @@ class _Trajectory(_Clock):
         super().epoch_done(epoch)
 
 
-CHECKPOINTS = (20, 50, 100)
-"""Epochs at which a trial is compared with earlier ones."""
+CHECKPOINTS = (60, 150)
+"""Epochs at which a trial is compared with earlier ones; late enough for small learning rates to have got on."""
 
 
 def train(job: Job) -> Result:
@@ -120,6 +120,13 @@ def train(job: Job) -> Result:
     return kept
 
 
+def cost(job: Job) -> Result:
+    """A run measured after a short one of the same kind, which loads libraries and compiles kernels."""
+    short = {**job.settings, "training": {**job.settings.get("training", {}), "epochs": 3}}
+    fit(make_settings(short))
+    return train(job)
+
+
 def trial(job: Job) -> Result:
     """Settings tried out: the mean over ``folds`` (split and seed) of the cross-fitted validation score.
 
@@ -129,6 +136,7 @@ def trial(job: Job) -> Result:
     epochs: list[int] = []
     reached: dict[str, float] = {}
     stopped: str | None = None
+    is_pruned = False
     began, ms = time.monotonic(), 0.0
     for number, (split, seed) in enumerate(job.more["folds"]):
         settings = make_settings(job.settings).replace({"data.split": split, "run.seed": seed})
@@ -142,7 +150,7 @@ def trial(job: Job) -> Result:
             outcome = fit(settings, dataset=prepared.dataset, problem=problem, reporter=trajectory).summary.outcomes[0]
             ms = outcome.epoch_ms
         except (Pruned, OutOfTime) as error:
-            stopped = str(error)
+            stopped, is_pruned = str(error), isinstance(error, Pruned)
             if not trajectory.predictions:
                 raise OutOfTime(stopped) from None
         if trajectory.predictions:
@@ -155,7 +163,7 @@ def trial(job: Job) -> Result:
             break
     ms = ms or 1000 * (time.monotonic() - began) / max(sum(epochs), 1)
     found: Result = {"score": statistics.fmean(scores), "scores": scores, "epochs": epochs, "epoch_ms": round(ms, 2)}
-    return found | {"reached": reached, "stopped": stopped, "versions": versions()}
+    return found | {"reached": reached, "stopped": stopped, "pruned": is_pruned, "versions": versions()}
 
 
 class _UntilSettled(Reporter):
@@ -210,7 +218,13 @@ def facts(job: Job) -> Result:
     return graph_facts(_prepared(settings), settings) | {"versions": versions()}
 
 
-WORK: dict[str, Callable[[Job], Result]] = {"train": train, "trial": trial, "free": free, "facts": facts}
+WORK: dict[str, Callable[[Job], Result]] = {
+    "train": train,
+    "trial": trial,
+    "free": free,
+    "facts": facts,
+    "cost": cost,
+}
 
 _opened: dict[str, Dataset] = {}
 

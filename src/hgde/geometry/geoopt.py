@@ -28,7 +28,7 @@ def to_geoopt(manifold: Manifold) -> Any:
     if isinstance(manifold, Euclidean) and manifold.scale == 1.0:
         return geoopt.Euclidean(ndim=1)
 
-    from hgde.geometry.geoopt_views import SharedBall, SharedManifold
+    from hgde.geometry._geoopt_views import SharedBall, SharedManifold
 
     return SharedBall(manifold) if isinstance(manifold, PoincareBall) else SharedManifold(manifold)
 
@@ -250,12 +250,12 @@ class GeooptManifold(Manifold):
             )
 
     def problems(self, x: Tensor) -> list[str]:
-        words = super().problems(x)
-        if not words:
+        problems = super().problems(x)
+        if not problems:
             valid, reason = self.base.check_point_on_manifold(x, explain=True)
             if not valid:
-                words.append(f"expected a point of {self.base.name}: {reason}; try manifold.project(x)")
-        return words
+                problems.append(f"expected a point of {self.base.name}: {reason}; try manifold.project(x)")
+        return problems
 
 
 def _signed(negative: Any, positive: Any, q: Tensor) -> Tensor:

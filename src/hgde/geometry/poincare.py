@@ -91,9 +91,9 @@ class PoincareBall(Manifold):
         return torch.zeros(*size, dtype=dtype, device=device)
 
     def problems(self, x: Tensor) -> list[str]:
-        words = super().problems(x)
-        if words:
-            return words
+        problems = super().problems(x)
+        if problems:
+            return problems
         if x.dtype not in numerics.LIMITS:
             return [f"expected float32 or float64 points, got {x.dtype}; try x.float()"]
         with torch.no_grad():

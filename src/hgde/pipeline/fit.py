@@ -112,10 +112,15 @@ def fit(
     device = choose_device(settings.run.device)
     # Data is accepted before anything is written: a refused graph must not leave a folder that looks like a run.
     prepared = prepare(settings, dataset, problem)
-    with nullcontext() if run is None else run.locked():
-        if run is not None:
-            run.start(settings, prepared.dataset, prepared.problem, facts_of(prepared, is_named=dataset is None))
-        return _Run(settings, prepared, device, run, reporter or Reporter()).train(start=start)
+    try:
+        with nullcontext() if run is None else run.locked():
+            if run is not None:
+                run.start(settings, prepared.dataset, prepared.problem, facts_of(prepared, is_named=dataset is None))
+            return _Run(settings, prepared, device, run, reporter or Reporter()).train(start=start)
+    except ValueError:
+        if run is not None and not run.seeds():  # refused by the model before anything was trained
+            run.discard()
+        raise
 
 
 def resume(
@@ -145,12 +150,12 @@ def resume(
     with run.locked():
         dataset = run.data()
         check_unchanged(run, settings, dataset)
-        with untrusted():
+        with untrusted():  # the folder may come from elsewhere
             prepared = prepare(settings, dataset, problem)
-        if prepared.problem.split_hash != run.facts()["split_hash"]:
-            raise RunError(f"the split of {run.path} has changed since it was started; train it anew")
-        run.write_settings(settings)
-        return _Run(settings, prepared, device, run, reporter or Reporter()).train(is_resumed=True)
+            if prepared.problem.split_hash != run.facts()["split_hash"]:
+                raise RunError(f"the split of {run.path} has changed since it was started; train it anew")
+            run.write_settings(settings)
+            return _Run(settings, prepared, device, run, reporter or Reporter()).train(is_resumed=True)
 
 
 def check_unchanged(run: RunFolder, settings: Settings, dataset: Dataset) -> None:

@@ -49,7 +49,13 @@ class Fitted:
             dataset = self.folder.data()
             problem = self.folder.problem(self.task, dataset.graph)
             stored = dataset.inputs(self.settings.task.name, self.settings.data.protocol, problem.graph)
-            features = self.preprocessor.transform(stored, problem.graph).to(number_type(self.settings))
+            try:
+                features = self.preprocessor.transform(stored, problem.graph).to(number_type(self.settings))
+            except (AttributeError, IndexError, KeyError, TypeError, RuntimeError) as error:
+                raise RunError(
+                    f"the preprocessing stored in a model.safetensors of {self.folder.path} does not fit its data "
+                    f"({type(error).__name__}: {_first_line(error)})"
+                ) from None
             self.own = Prepared(dataset, problem.with_features(features), self.preprocessor)
         return self.own
 

@@ -17,15 +17,17 @@ from typing import Any
 
 from hgde.data import Dataset
 from hgde.data.store import load_dataset, save_dataset
+from hgde.files import write_atomically
 from hgde.graph import Graph
-from hgde.pipeline.problems import graph_problem, load_problem, save_problem
+from hgde.pipeline.problems import load_problem, save_problem
 from hgde.pipeline.settings import Settings, restore_settings
 from hgde.registry import untrusted
 from hgde.sections import SettingsError
 from hgde.tasks import Problem, Task
-from hgde.training.checkpoint import write_atomically
 
 FORMAT = 2
+_LARGEST_JSON = 256 << 20
+_START = ("settings.json", "run.json", "data.safetensors", "problem.safetensors")
 
 
 class RunError(RuntimeError):
@@ -73,6 +75,13 @@ class RunFolder:
                 raise RunError(f"cannot use {self.path} for a run: {error.strerror}") from None
             raise
 
+    def discard(self) -> None:
+        """Remove what :meth:`start` has written, and the folder if nothing else is in it."""
+        for name in (*_START, ".lock", "choice.json"):
+            (self.path / name).unlink(missing_ok=True)
+        if not any(self.path.iterdir()):
+            self.path.rmdir()
+
     def _sweep(self) -> None:
         """Remove what a process that was killed while writing has left."""
         for left in [*self.path.glob(".*.part"), *self.path.glob("seed-*/.*.part")]:
@@ -85,8 +94,10 @@ class RunFolder:
         """A JSON file of the folder, which must hold an object."""
         path = self.path / name
         try:
+            if path.stat().st_size > _LARGEST_JSON:
+                raise RunError(f"{path} is damaged: it is larger than {_LARGEST_JSON >> 20} MiB")
             content = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise RunError(
                 f"{self.path} is not the folder of a run (no {name} in it); train one with `hgde train`"
             ) from None
@@ -133,9 +144,6 @@ class RunFolder:
         dataset = load_dataset(path)
         if dataset.hash != self.facts()["data_hash"]:
             raise RunError(f"{path} is not the data that the run was started with")
-        problem = graph_problem(dataset.graph)
-        if problem is not None:
-            raise RunError(f"{path} is damaged: the graph cannot be used, {problem}")
         return dataset
 
     def problem(self, task: Task, graph: Graph) -> Problem:

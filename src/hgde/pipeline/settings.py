@@ -17,6 +17,7 @@ from typing import Any
 from hgde.data.preprocessing import PreprocessingSettings
 from hgde.data.settings import DataSettings
 from hgde.models.base import MODELS
+from hgde.registry import Registry, RegistryError
 from hgde.sections import (
     Chosen,
     Leaf,
@@ -45,6 +46,12 @@ class RunSettings(Section):
     device: str = setting("auto", "Device: auto, cpu, cuda, cuda:1, ...")
     threads: int | None = setting(None, "CPU threads (default: torch's).", above=0)
     checkpoint_every: int = setting(50, "Epochs between checkpoints (at least one every 30 s).", above=0)
+
+    def check(self) -> None:
+        if self.seed + self.seeds > 2**63:
+            raise SettingsError(
+                f"seed must be less than 2^63 for each of the {self.seeds} seeds; start with a smaller one"
+            )
 
 
 @dataclass(frozen=True)
@@ -160,6 +167,10 @@ def place_flat(given: Mapping[str, Any], below: Mapping[str, Any] | None = None)
     """
     flat = flat_settings()
     chosen = {leaf.path: str(value) for key, value in given.items() for leaf in flat[key] if leaf.registry is not None}
+    for key, value in given.items():
+        for leaf in flat[key]:
+            if leaf.registry is not None:
+                _check_entry(leaf.registry, key, value)
     paths: dict[str, Any] = {}
     for key, value in given.items():
         fitting = [leaf for leaf in flat[key] if _missing_owner(leaf, chosen, below or {}) is None]
@@ -167,6 +178,14 @@ def place_flat(given: Mapping[str, Any], below: Mapping[str, Any] | None = None)
             raise SettingsError(_without_owner(key, flat[key], chosen, below or {}))
         paths[fitting[0].path] = value
     return paths
+
+
+def _check_entry(registry: Registry[Any], name: str, value: Any) -> None:
+    """A name that nothing answers to is said first: what else was given may hang on it."""
+    try:
+        registry.get(value)
+    except RegistryError as error:
+        raise SettingsError(f"{name}: {error}") from None
 
 
 def _missing_owner(leaf: Leaf, chosen: Mapping[str, str], below: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -190,7 +209,9 @@ def _chosen_name(place: str, chosen: Mapping[str, str], below: Mapping[str, Any]
 
 
 def _without_owner(key: str, owned: list[Leaf], chosen: Mapping[str, str], below: Mapping[str, Any]) -> str:
+    # The nearest of the settings of that name: the one with most of its choices made.
+    nearest = max(owned, key=lambda leaf: leaf.owners.index(_missing_owner(leaf, chosen, below) or leaf.owners[0]))
     missing = [owner for leaf in owned if (owner := _missing_owner(leaf, chosen, below)) is not None]
-    place = missing[0][0]
+    place = (_missing_owner(nearest, chosen, below) or missing[0])[0]
     entries = ", ".join(dict.fromkeys(entry for path, entry in missing if path == place))
     return f"{key} has no effect: {place} is {_chosen_name(place, chosen, below)}, and this is a setting of {entries}"

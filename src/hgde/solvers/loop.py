@@ -107,8 +107,8 @@ class Watch:
             return None
         along = curve()
         with torch.no_grad():
-            found = [(self._bisect(self.events[i], self.signs[i], t0, h, along), i) for i in crossed]
-        s, which = min(found)
+            crossings = [(self._bisect(self.events[i], self.signs[i], t0, h, along), i) for i in crossed]
+        s, which = min(crossings)
         return which, s
 
     def _bisect(self, event: Event, before: float, t0: float, h: float, along: Curve) -> float:

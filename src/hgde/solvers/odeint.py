@@ -205,9 +205,9 @@ def _check_state(x0: Tensor, manifold: Any, what: str = "x0") -> None:
             f"expected a Manifold such as PoincareBall() or Euclidean(), got {type(manifold).__name__}; "
             "wrap a geoopt manifold in GeooptManifold"
         )
-    words = manifold.problems(x0)
-    if words:
-        raise InputError(f"{what} is not a valid state: " + "; ".join(words))
+    problems = manifold.problems(x0)
+    if problems:
+        raise InputError(f"{what} is not a valid state: " + "; ".join(problems))
 
 
 def _is_adaptive(method: Method, step: float | None, rtol: float | None, atol: float | None) -> bool:

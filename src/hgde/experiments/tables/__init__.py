@@ -75,6 +75,11 @@ class Cell:
         return f"{self.table}/{self.data.key}--{self.protocol}--{self.system.name}"
 
     @property
+    def places(self) -> list[Place]:
+        """Splits and seeds; what draws no random numbers is run once per split."""
+        return self.data.places if self.system.is_trained else [(split, 0) for split in self.data.splits]
+
+    @property
     def cost(self) -> float:
         if not self.system.is_trained:
             return 0.01 * self.data.weight

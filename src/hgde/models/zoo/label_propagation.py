@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from hgde.graph import Features, Graph, SparseFeatures
+from hgde.graph import Features, Graph, GraphError, SparseFeatures
 from hgde.models.base import MODELS, Model, Shape
 from hgde.models.zoo._common import Presets, adjacency, propagate
 from hgde.sections import Section, SettingsError, setting
@@ -78,7 +78,7 @@ class LabelModel(Model):
 
     def forward(self, features: Features, graph: Graph) -> Tensor:
         if graph.num_nodes != self.shape.num_nodes:
-            raise ValueError(f"labels are known of {self.shape.num_nodes} nodes, but the graph has {graph.num_nodes}")
+            raise GraphError(f"labels are known of {self.shape.num_nodes} nodes, but the graph has {graph.num_nodes}")
         # Beside every column of values, how much of what is known in it arrives at all.
         start = torch.cat([self.values, self.known.to(self.values.dtype)], dim=1)
         result, weight = self.spread(graph, start, self.known.repeat(1, 2)).chunk(2, dim=1)

@@ -31,6 +31,15 @@ class GraphFlow(nn.Module):
         eta: weights of step, state and start in the residual; ``None`` leaves the residual out.
         learn_eta: train them.
         activation: ``sigma``, a name or any function of a tensor; on channels, see :mod:`hgde.diffusion.frames`.
+
+    >>> import torch
+    >>> from hgde import Graph, PoincareBall
+    >>> ball = PoincareBall()
+    >>> graph = Graph.from_edges(torch.tensor([[0], [1]]), 2)
+    >>> z = torch.tensor([[0.4, 0.0], [-0.4, 0.0]])
+    >>> moved = GraphFlow(ball, eta=None).bind(z, graph)(0.0, z)      # each halfway to the other
+    >>> bool(moved.norm(dim=1).max() < 0.1)
+    True
     """
 
     def __init__(

@@ -48,6 +48,11 @@ class HGDEEmbedder(_FromEdges):
         points = HGDEEmbedder(width=2).fit_transform(X, graph=adjacency)    # [N, 2], inside the disk
 
     Attributes: ``graph_``, ``curvature_``, ``n_features_in_``, ``n_iter_``, ``best_epoch_``, ``validation_score_``.
+
+    >>> import numpy as np
+    >>> ring = np.array([np.arange(30), (np.arange(30) + 1) % 30])
+    >>> HGDEEmbedder(width=2, epochs=2, preset="none").fit_transform(np.eye(30), edge_index=ring).shape
+    (30, 2)
     """
 
 
@@ -62,6 +67,12 @@ class HGDELinkPredictor(_FromEdges):
         model.predict_proba(pairs, X=other_rows, graph=other_graph)         # pairs of other nodes
 
     Attributes: ``classes_`` (0: no link, 1: link), ``embedding_`` of the fitted nodes, and those of the embedder.
+
+    >>> import numpy as np
+    >>> ring = np.array([np.arange(30), (np.arange(30) + 1) % 30])
+    >>> model = HGDELinkPredictor(epochs=2, preset="none").fit(np.eye(30), edge_index=ring)
+    >>> model.predict_proba([[0, 1], [0, 15]]).shape
+    (2, 2)
     """
 
     def fit(self, X: Any, y: Any = None, *, graph: Any = None, edge_index: Any = None) -> Self:

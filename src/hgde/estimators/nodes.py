@@ -64,6 +64,12 @@ class HGDEClassifier(ClassifierMixin, _OnNodes):  # type: ignore[misc]  # scikit
 
     Attributes: ``classes_``, ``graph_``, ``curvature_``, ``n_features_in_``, ``n_iter_``, ``best_epoch_``,
     ``validation_score_``, ``history_``.
+
+    >>> import numpy as np
+    >>> X, y = np.eye(6), np.array([0, 0, -1, 1, 1, -1])
+    >>> model = HGDEClassifier(epochs=2, preset="none").fit(X, y, edge_index=[[0, 1, 3, 4], [1, 2, 4, 5]])
+    >>> model.predict(X).shape
+    (6,)
     """
 
     task = "nodes"
@@ -181,6 +187,12 @@ class HGDERegressor(RegressorMixin, _OnNodes):  # type: ignore[misc]  # scikit-l
         model.predict(X)
 
     ``X`` and the graph may be all that :class:`HGDEClassifier` takes; ``y`` is ``[N]`` or ``[N, targets]``.
+
+    >>> import numpy as np
+    >>> X, y = np.eye(6), np.array([0.1, 0.2, np.nan, 0.9, 1.0, np.nan])
+    >>> model = HGDERegressor(epochs=2, preset="none").fit(X, y, edge_index=[[0, 1, 3, 4], [1, 2, 4, 5]])
+    >>> model.predict(X).shape
+    (6,)
     """
 
     task = "regression"
@@ -267,6 +279,12 @@ class HGDEMultiLabelClassifier(_OnNodes):
         model.predict_proba(X)[:, 0]                                  # probability of the first label
 
     ``X`` and the graph may be all that :class:`HGDEClassifier` takes.
+
+    >>> import numpy as np
+    >>> X, Y = np.eye(6), np.array([[0, 1], [0, 1], [1, 0], [1, 0], [1, 1], [0, 0]])
+    >>> model = HGDEMultiLabelClassifier(epochs=2, preset="none").fit(X, Y, edge_index=[[0, 1, 3, 4], [1, 2, 4, 5]])
+    >>> model.predict(X).shape
+    (6, 2)
     """
 
     task = "multilabel"

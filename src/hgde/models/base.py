@@ -43,6 +43,10 @@ class Model(nn.Module):
     ``paper``: what to cite.  ``presets``: published settings by name, as nested plain values of the sections ``model``,
     ``training``, ``preprocessing``.  ``pair_decoder``: the link decoder its paper uses.  ``reroutes``: its layers are
     another library's and draw from torch's global generator (see :mod:`hgde.randomness`).
+
+    >>> from hgde import MODELS
+    >>> issubclass(MODELS.get("gcn"), Model)
+    True
     """
 
     Settings: ClassVar[type[Section]] = Section

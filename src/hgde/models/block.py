@@ -30,6 +30,13 @@ class HPDEBlock(nn.Module):
         step: step of fixed-step methods.
         rtol, atol: tolerances of adaptive methods.
         gradient: ``"backprop"``, or ``"recompute"`` (exact, keeps one state per step).
+
+    >>> import torch
+    >>> from hgde import Graph, GraphFlow, PoincareBall
+    >>> block = HPDEBlock(GraphFlow(PoincareBall()), time=4.0, method="rk4", step=0.5)
+    >>> graph = Graph.from_edges(torch.tensor([[0, 1], [1, 2]]), 3)
+    >>> block(0.1 * torch.randn(3, 2), graph).shape
+    torch.Size([3, 2])
     """
 
     def __init__(

@@ -27,6 +27,11 @@ class HGDEConv(nn.Module):
         space: a name of :data:`hgde.geometry.SPACES`; encoder and flow have one each.
         curvature: ``c`` at the start, where the space has one; trained unless ``learn_curvature`` is off.
         options: the diffusivity's own, such as ``heads=4``.
+
+    >>> import torch
+    >>> layer = HGDEConv(8, 4)
+    >>> layer(torch.randn(3, 8), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])).shape
+    torch.Size([3, 4])
     """
 
     def __init__(

@@ -63,6 +63,14 @@ class HGDE(Model):
     """Hyperbolic graph diffusion: ``readout(z(T))``, ``z(T) = HPDESolve(encode(x), F, 0, T)``.
 
     Initial weights are drawn in the order encoder, diffusivity, decoder.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.models.base import Shape
+    >>> model = HGDE(HGDE.Settings(width=4, time=2.0), Shape(in_features=3, num_nodes=5, outputs=2))
+    >>> graph = Graph.from_edges(torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]]), 5)
+    >>> model(torch.randn(5, 3), graph).shape
+    torch.Size([5, 2])
     """
 
     Settings = HGDESettings

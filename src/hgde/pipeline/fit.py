@@ -99,6 +99,12 @@ def fit(
         dataset, problem: data, and the problem posed on it, instead of what the settings name.
         reporter: hears of seeds and epochs.
         start: weights to begin with instead of fresh ones.
+
+    >>> from hgde import make_settings
+    >>> quick = {"data": {"name": "disease-sim", "options": ["num_nodes=60"]}, "training": {"epochs": 2}, "preset": "none"}
+    >>> result = fit(make_settings(quick))
+    >>> result.summary.metric.name, 0 <= result.summary.mean() <= 1
+    ('accuracy', True)
     """
     run = None if folder is None else RunFolder(Path(folder))
     if run is not None and run.exists:

@@ -72,6 +72,13 @@ def odeint(
 
     A solve that cannot be finished raises :class:`SolverError` with the reason and the statistics so far, or, with
     ``on_failure="return"``, returns what it has, with the status and a message.
+
+    >>> import torch
+    >>> from hgde import PoincareBall
+    >>> ball, x0 = PoincareBall(), torch.tensor([0.5, 0.0])
+    >>> solution = odeint(lambda t, x: -x, x0, [0.0, 1.0], manifold=ball, method="dopri5", rtol=1e-5)
+    >>> solution.states.shape
+    torch.Size([2, 2])
     """
     chosen = resolve(method, options)
     times = _times(t)

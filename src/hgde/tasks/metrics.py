@@ -54,7 +54,15 @@ METRICS: Registry[Metric] = Registry(
 
 
 def metric(name: str, *kinds: str, larger_is_better: bool = True) -> Callable[[Score], Metric]:
-    """Decorator that registers a function as a metric."""
+    """Decorator that registers a function as a metric.
+
+    >>> from hgde import METRICS
+    >>> @metric("share_of_first", "classes")
+    ... def share_of_first(predictions, truth):
+    ...     return float((predictions.argmax(-1) == 0).double().mean())
+    >>> "share_of_first" in METRICS.names()
+    True
+    """
 
     def make(function: Score) -> Metric:
         made = Metric(name, function, kinds, larger_is_better)

@@ -44,7 +44,7 @@ def with_parameters(task: str) -> Callable[[C], C]:
 
     def declare(cls: C) -> C:
         taken = settings_of_task(task)
-        defaults = {name: _default(leaf) for name, leaf in taken.items()} | {k: v for k, (v, _) in OWN.items()}
+        defaults = {name: leaf.default for name, leaf in taken.items()} | {k: v for k, (v, _) in OWN.items()}
 
         def __init__(self: Any, **given: Any) -> None:
             unknown = sorted(set(given) - set(defaults))
@@ -62,10 +62,6 @@ def with_parameters(task: str) -> Callable[[C], C]:
         return cls
 
     return declare
-
-
-def _default(leaf: Leaf) -> Any:
-    return leaf.default
 
 
 def _explained(taken: dict[str, Leaf]) -> str:

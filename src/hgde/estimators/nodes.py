@@ -255,6 +255,8 @@ class HGDERegressor(RegressorMixin, _OnNodes):  # type: ignore[misc]  # scikit-l
         self, X: Any, y: Any = None, sample_weight: Any = None, *, graph: Any = None, edge_index: Any = None
     ) -> float:
         """R² on the nodes whose value is known."""
+        if y is None:
+            raise ValueError("score needs the true values y")
         truth = np.asarray(y, dtype=np.float64)
         predicted = self.predict(X, graph=graph, edge_index=edge_index)
         known = np.isfinite(truth.reshape(len(truth), -1)).all(1)

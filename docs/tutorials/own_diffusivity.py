@@ -7,7 +7,7 @@ line, in settings, in estimators, in searches.
 # %% [markdown]
 # ## The weight
 #
-# Ours pulls by similarity of position: `a_ij` proportional to `exp(-d(z_i, z_j) / width)`, each row summing to less than
+# Ours pulls by similarity of position: `a_ij` proportional to `exp(-d(z_i, z_j) / width)`, each row summing to below
 # one, so that a step stays inside what a node sees. Its one setting is declared beside it.
 
 # %%

@@ -37,7 +37,7 @@ print((folder / "nodes.csv").read_text().splitlines()[1][:60], "...")
 # `hgde train --edges edges.csv --nodes nodes.csv --seeds 2 --out run`
 #
 # Labelled nodes are split at random into parts for training, validation and testing (a column `split` of your own is
-# taken instead where there is one). Where you set nothing, the model's presets compete on your validation part; here one
+# taken instead where there is one). Where you set nothing, the presets compete on your validation part; here one
 # is named, to be quick.
 
 # %%

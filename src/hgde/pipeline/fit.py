@@ -101,7 +101,8 @@ def fit(
         start: weights to begin with instead of fresh ones.
 
     >>> from hgde import make_settings
-    >>> quick = {"data": {"name": "disease-sim", "options": ["num_nodes=60"]}, "training": {"epochs": 2}, "preset": "none"}
+    >>> data = {"name": "disease-sim", "options": ["num_nodes=60"]}
+    >>> quick = {"data": data, "training": {"epochs": 2}, "preset": "none"}
     >>> result = fit(make_settings(quick))
     >>> result.summary.metric.name, 0 <= result.summary.mean() <= 1
     ('accuracy', True)
@@ -208,7 +209,7 @@ class _Run:
         names = preset_names(settings, self.prepared.problem)
         if not names:
             return None, None
-        is_race = len(names) > 1 and settings.training.epochs > RUNGS[0] and start is None
+        is_race = len(names) > 1 and settings.training.epochs >= 2 * RUNGS[0] and start is None
         if not is_race:
             self._take(with_preset(settings, names[0]))
             return None, None

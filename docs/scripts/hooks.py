@@ -108,8 +108,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         made = _without_links(re.sub(r"^#", "##", text, flags=re.MULTILINE))
     else:
         made = (
-            "!!! note\n\n    None are stored yet: `hgde reproduce defaults` makes `results/defaults.md`, and this page shows "
-            "it."
+            "!!! note\n\n    None are stored yet: `hgde reproduce defaults` makes `results/defaults.md`, "
+            "and this page shows it."
         )
     return re.sub(r"<!-- numbers: begin -->.*<!-- numbers: end -->", lambda _: made, markdown, flags=re.DOTALL)
 

@@ -14,7 +14,7 @@ import torch
 from matplotlib.collections import LineCollection
 from matplotlib.patches import Circle
 
-from hgde import Flow, Graph, GraphFlow, PoincareBall, fit, make_settings, odeint
+from hgde import Flow, Graph, GraphFlow, PoincareBall, odeint
 from hgde.diffusion import make_diffusivity
 from hgde.report.figures import COLOURS, chords
 
@@ -93,7 +93,6 @@ def flow():
     pairs = torch.tensor([same[k] for k in chosen] + [(0, 1), (1, 2), (4, 5)]).T
     graph = Graph.from_edges(pairs, 60)
     flowing = GraphFlow(BALL, make_diffusivity("isotropic", 2), eta=None).double()
-    times = [0.0, 0.5, 1.0, 2.0, 4.0]
     with torch.no_grad():
         way = odeint(Flow(flowing.bind(z, graph)), z, [0.1 * k for k in range(41)], manifold=BALL, method="rk4").states
     figure, panels = plt.subplots(1, 3, figsize=(10.5, 3.8))
@@ -105,7 +104,6 @@ def flow():
             axes.scatter(*now[labels == k].numpy().T, s=16, color=COLOURS[k], zorder=3)
         for node in range(0, 60, 4):
             axes.plot(*way[: round(time * 10) + 1, node].numpy().T, color=COLOURS[int(labels[node])], linewidth=0.7)
-    del times
     save(figure, "flow")
 
 
@@ -126,7 +124,7 @@ def step():
     axes.scatter(*z, s=60, color="black", zorder=3)
     axes.scatter(*new, s=60, color=COLOURS[3], zorder=3)
     for (x, y), text in (
-        (z.tolist(), "$z_i$"), (around[0].tolist(), "$z_j$"), (new.tolist(), r"$\exp_{z_i}(\sum_j a_{ij}\log_{z_i} z_j)$"),
+        (z.tolist(), "$z_i$"), (around[0].tolist(), "$z_j$"), (new.tolist(), r"$\exp_{z_i}(v_i)$"),
     ):  # fmt: skip
         axes.text(x + 0.03, y + 0.05, text, fontsize=11)
     save(figure, "step")
@@ -135,7 +133,9 @@ def step():
 def conditioning():
     """A hub under row sums of one and under the printed weights, step by step."""
     leaves = 60
-    graph = Graph.from_edges(torch.stack([torch.zeros(leaves, dtype=torch.long), torch.arange(1, leaves + 1)]), leaves + 1)
+    graph = Graph.from_edges(
+        torch.stack([torch.zeros(leaves, dtype=torch.long), torch.arange(1, leaves + 1)]), leaves + 1
+    )
     generator = torch.Generator().manual_seed(0)
     z = BALL.expmap0(0.15 * torch.randn(leaves + 1, 2, generator=generator, dtype=torch.float64))
     figure, axes = plt.subplots(figsize=(5.6, 3.4))
@@ -171,37 +171,14 @@ def orders():
         ]
         axes.loglog([2 / n for n in counts], errors, marker="o", markersize=3, color=COLOURS[k], label=name)
     axes.set(xlabel="step", ylabel="distance to the answer")
+    axes.set_xticks([2 / n for n in counts], [f"1/{n // 2}" for n in counts], minor=False)
+    axes.minorticks_off()
     axes.grid(alpha=0.3, which="both")
     axes.legend(frameon=False)
     save(figure, "orders")
 
 
-def taxonomy():
-    """A two-dimensional model of a simulated taxonomy."""
-    from hgde.report.from_run import explorer_of_run  # noqa: F401  # the same picture to move about in
-
-    settings = make_settings(
-        {
-            "preset": "none",
-            "data": {"name": "taxonomy-sim", "options": ["num_nodes=600"]},
-            "model": {"width": 2, "time": 4.0, "dropout": 0.1, "encoder_layers": 2},
-            "training": {"epochs": 250, "lr": 0.02, "weight_decay": 5e-4},
-            "run": {"threads": 1},
-        }
-    )
-    fitted = fit(settings).models[0]
-    known = fitted.training_data().dataset
-    manifold = fitted.learner.model.manifold
-    points = (fitted.embed().double() * manifold.c.detach().double().sqrt()).cpu()
-    figure, axes = plt.subplots(figsize=(4.6, 4.6))
-    disk(axes)
-    geodesics(axes, points, known.graph.undirected_edges.numpy(), colors="#888888", linewidths=0.35, alpha=0.45)
-    for k in range(known.num_classes):
-        axes.scatter(*points[known.labels == k].numpy().T, s=9, color=COLOURS[k], linewidths=0, zorder=3)
-    save(figure, "taxonomy")
-
-
-PICTURES = {made.__name__: made for made in (ball, flow, step, conditioning, orders, taxonomy)}
+PICTURES = {made.__name__: made for made in (ball, flow, step, conditioning, orders)}
 
 if __name__ == "__main__":
     torch.set_num_threads(1)

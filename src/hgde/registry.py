@@ -49,6 +49,10 @@ class Registry(Generic[T]):
         plural: the registry's own name; entry points are looked up in the group ``hgde.<plural>``.
         home: packages and modules with the built-in entries; every public module of a package named here is imported.
         accepts: tells whether an object is an entry, so that objects work wherever names do.
+
+    >>> from hgde import MODELS
+    >>> "gcn" in MODELS.names(), MODELS.get("gcn").__name__
+    (True, 'GCN')
     """
 
     def __init__(

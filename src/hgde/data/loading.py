@@ -43,6 +43,9 @@ def load(
 
     Raises:
         DataError: for an unknown name, data that is nowhere to be found, or files that are not what they should be.
+
+    >>> load("disease-sim", num_nodes=100).num_nodes
+    100
     """
     spec = find_spec(name)
     if spec.kind == "generated":

@@ -38,6 +38,13 @@ def dirichlet_energy(z: Tensor, graph: Graph, manifold: Manifold) -> Tensor:
 
     Returns:
         One number for each leading index. Cost O(M d).
+
+    >>> import torch
+    >>> from hgde import Graph, PoincareBall
+    >>> graph = Graph.from_edges(torch.tensor([[0], [1]]), 2)
+    >>> z = torch.tensor([[0.3, 0.0], [0.3, 0.0]])          # neighbours that agree
+    >>> round(dirichlet_energy(z, graph, PoincareBall()).item(), 6)
+    0.0
     """
     _check(z, graph)
     arriving, _ = degrees(graph, z.dtype, self_loops=True)
@@ -46,7 +53,14 @@ def dirichlet_energy(z: Tensor, graph: Graph, manifold: Manifold) -> Tensor:
 
 
 def edge_energy(z: Tensor, graph: Graph, manifold: Manifold) -> Tensor:
-    """``1/2 sum_{(i,j) in E} w_ij d(z_i, z_j)^2`` over undirected edges counted once; shapes as above. Cost O(M d)."""
+    """``1/2 sum_{(i,j) in E} w_ij d(z_i, z_j)^2`` over undirected edges counted once; shapes as above. Cost O(M d).
+
+    >>> import torch
+    >>> from hgde import Euclidean, Graph
+    >>> graph = Graph.from_edges(torch.tensor([[0], [1]]), 2)
+    >>> edge_energy(torch.tensor([[0.0], [2.0]]), graph, Euclidean()).item() > 0
+    True
+    """
     _check(z, graph)
     return _energy(z, graph, manifold)
 

@@ -69,6 +69,11 @@ class GeooptManifold(Manifold):
       is an inverse of ``expmap``. No bound on the order, rounding as good as geoopt's logarithm.
     * ``"transport"``: geoopt's vector transport alone. geoopt does not promise it to be parallel (on the sphere it is a
       projection), so ``max_order`` is 2.
+
+    >>> import geoopt, torch
+    >>> ball = GeooptManifold(geoopt.PoincareBall(c=1.0))
+    >>> ball.expmap(torch.zeros(2), torch.tensor([0.5, 0.0])).shape
+    torch.Size([2])
     """
 
     def __init__(self, base: Any, differential: Differential | None = None) -> None:

@@ -59,6 +59,12 @@ class Lorentz(Manifold):
 
     ``c`` is a number, trained on request, or a shared :class:`Curvature`. A space of dimension ``d`` has ``d + 1``
     coordinates. Points are kept as near to the origin as the ball's are, so that both models do the same.
+
+    >>> import torch
+    >>> space = Lorentz(c=1.0)
+    >>> x = space.expmap0(torch.tensor([0.5, 0.0]))         # time first, and at distance 2 * 0.5
+    >>> x.shape, round(space.dist0(x).item(), 4)
+    (torch.Size([3]), 1.0)
     """
 
     Settings = CurvatureSettings

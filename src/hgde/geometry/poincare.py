@@ -15,7 +15,14 @@ from hgde.geometry.spaces import SPACES, CurvatureSettings
 
 @SPACES.register("ball")
 class PoincareBall(Manifold):
-    """The ball of curvature ``-c``; ``c`` is a number, trained on request, or a shared :class:`Curvature`."""
+    """The ball of curvature ``-c``; ``c`` is a number, trained on request, or a shared :class:`Curvature`.
+
+    >>> import torch
+    >>> ball = PoincareBall(c=1.0)
+    >>> x = ball.expmap0(torch.tensor([0.5, 0.0]))
+    >>> round(ball.dist0(x).item(), 4), ball.problems(x)
+    (1.0, [])
+    """
 
     Settings = CurvatureSettings
 

@@ -26,6 +26,12 @@ class Product(Manifold):
     """The product of ``parts``, the ``i``-th of dimension ``widths[i]``; every part has its own curvature.
 
     Geodesics, transport and midpoints are those of the parts; squared lengths and distances add up.
+
+    >>> import torch
+    >>> from hgde import Euclidean, PoincareBall
+    >>> both = Product([PoincareBall(), Euclidean()], [2, 3])
+    >>> both.expmap0(torch.zeros(5)).shape
+    torch.Size([5])
     """
 
     @dataclass(frozen=True)

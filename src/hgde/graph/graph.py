@@ -29,6 +29,11 @@ class Graph:
     graph that has them.
 
     Build one with :meth:`from_edges` or :meth:`from_scipy`; the constructor trusts its arguments.
+
+    >>> import torch
+    >>> graph = Graph.from_edges(torch.tensor([[0, 1], [1, 2]]), 3)   # a path, both directions
+    >>> graph.num_edges, graph.degree.tolist()
+    (4, [1, 2, 1])
     """
 
     indptr: Tensor

@@ -78,6 +78,10 @@ def read_graph(
 
     Raises:
         DataError: naming the file, the line and the column, for anything that cannot be used.
+
+    >>> import networkx
+    >>> read_graph(networkx.path_graph(4)).num_nodes
+    4
     """
     from hgde.data.io.objects import is_graph_object, read_object
 

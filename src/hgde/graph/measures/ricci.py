@@ -50,6 +50,12 @@ def ollivier_ricci(
         progress: show a progress bar when the work takes more than a few seconds.
         cache: read and write stored results. For a graph that will be met again; one that lives for an epoch, such as
             a graph with some edges hidden, would only fill the disk.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> triangle = Graph.from_edges(torch.tensor([[0, 1, 2], [1, 2, 0]]), 3)
+    >>> ollivier_ricci(triangle, alpha=0.0).tolist()
+    [0.5, 0.5, 0.5, 0.5, 0.5, 0.5]
     """
     if not 0 <= alpha <= 1:
         raise ValueError(f"alpha is the share of mass that stays at a node, between 0 and 1, got {alpha}")

@@ -4,11 +4,13 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo test lint format bench orders mutation reproduce-quick clean
+.PHONY: help demo test docs docs-test lint format bench orders mutation reproduce-quick clean
 
 help:
 	@echo "make demo             train HGDE on a simulated epidemic and draw its embedding (about a minute)"
 	@echo "make test             run the tests (no network, under five minutes on two cores)"
+	@echo "make docs             build the documentation in build/site; tutorials are run, warnings are errors"
+	@echo "make docs-test        run every tutorial and example, check every link"
 	@echo "make lint             ruff and mypy"
 	@echo "make bench            every speed and memory ratio beside its bar"
 	@echo "make orders           declared and measured order of every solver"
@@ -26,6 +28,12 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+docs: $(STAMP)
+	@OMP_NUM_THREADS=1 NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+docs-test: $(STAMP)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/docs
 
 lint: $(STAMP)
 	@$(BIN)/ruff check .

@@ -21,9 +21,10 @@ from hgde.kernels import AttentionWeights, ChannelWeights, EdgeWeights, diffuse_
 from hgde.kernels.weights import LocalWeights
 
 DISTANCES = (0.1, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0)
-#: Up to here gradients are held to :func:`allowed`; beyond, where float32 ends, only to plain torch.
+#: Up to here gradients are held to :func:`allowed`, beyond it to plain torch. At the last distance neighbours are so
+#: far apart that float64 itself is good to five digits, and plain torch shares its rounding errors.
 FARTHEST = 8.0
-#: Rounding the arguments and the result costs this much; below it, or a hundredth of what is allowed, none is worse.
+#: Rounding the result costs this much; below it, none is worse.
 ROUNDING = 4 * torch.finfo(torch.float32).eps
 NODES, EDGES, WIDTH, SEEDS = 300, 900, 16, 3
 ETA = (1.0, 0.6, 0.1)
@@ -107,7 +108,7 @@ def failures(distance: float, table: dict[tuple[str, str], tuple[float, float]])
         where = f"{kind}, {name} at {distance:g}"
         if fused > max(allowed(distance), ROUNDING) and distance <= FARTHEST:
             found.append(f"{where}: {fused:.1e} is above {allowed(distance):.0e}")
-        if fused > max(2 * plain, ROUNDING, 0.01 * allowed(distance)):
+        if fused > max(1.5 * plain, ROUNDING) and distance < DISTANCES[-1]:
             found.append(f"{where}: compiled {fused:.1e} is worse than plain {plain:.1e}")
     return found
 

@@ -12,11 +12,12 @@ import hgde
 SOURCE = Path(hgde.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 
-_BASE = {"registry", "sections", "randomness", "progress"}
+_BASE = {"files", "registry", "sections", "randomness", "progress"}
 _NUMERIC = _BASE | {"geometry", "graph", "solvers", "kernels", "diffusion"}
 _LEARNED = _NUMERIC | {"data", "models", "tasks", "training"}
 _USED = _LEARNED | {"pipeline"}
 ALLOWED = {
+    "files": set(),
     "registry": set(),
     "sections": {"registry"},
     "randomness": set(),

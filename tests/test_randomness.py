@@ -40,6 +40,11 @@ def test_dropout_takes_the_run_s_numbers_and_keeps_the_mean():
     assert abs(float(dropped.detach().mean()) - 1) < 0.03
     assert randomness.dropout(x, 0.3, training=False) is x
     assert randomness.dropout(x, 0.0) is x
+    with randomness.use(randomness.make_generator(1), reroute=True):
+        assert float(nn.functional.dropout(x, 1.0).detach().abs().max()) == 0.0
+        changed = torch.ones(100)
+        nn.functional.dropout(changed, 0.5, inplace=True)
+        assert set(changed.tolist()) == {0.0, 2.0}
 
 
 def test_threads_do_not_share_numbers():

@@ -38,7 +38,7 @@ def test_unknown_names_say_the_nearest(colours):
         colours.get("blu")
     with pytest.raises(RegistryError, match="expected a colour or its name, got int"):
         colours.get(3)
-    with pytest.raises(RegistryError, match="there is no colour at 'no.such:Thing'"):
+    with pytest.raises(RegistryError, match=r"there is no colour at 'no.such:Thing'"):
         colours.get("no.such:Thing")
     with pytest.raises(RegistryError, match="'math:pi' is not a colour"):
         colours.get("math:pi")
@@ -57,3 +57,20 @@ def test_an_untrusted_file_loads_no_code(colours, tmp_path, monkeypatch):
     assert "innocent" not in sys.modules
     with untrusted():
         assert colours.get("collections:OrderedDict")  # what is loaded already may be named
+
+
+def test_a_home_that_cannot_be_imported_fails_at_every_look(tmp_path, monkeypatch):
+    """Claimed complete before it is, a registry would answer the second look with "unknown"."""
+    home = tmp_path / "broken_home"
+    home.mkdir()
+    (home / "__init__.py").write_text("")
+    (home / "entry.py").write_text("raise ImportError('a library is missing')\n")
+    (home / "_helper.py").write_text("raise SystemExit('helpers are not imported')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    registry = Registry("thing", "test-broken", home=("broken_home",))
+    try:
+        for _ in range(2):
+            with pytest.raises(ImportError, match="a library is missing"):
+                registry.names()
+    finally:
+        del REGISTRIES["test-broken"]

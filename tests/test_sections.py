@@ -119,6 +119,7 @@ def test_overlay_keeps_what_is_not_changed_and_drops_the_settings_of_another_ent
     assert overlay(below, {"wine": "white"}) == {"wine": {"name": "white"}, "courses": 2}
     assert overlay(below, {"wine": {"name": "white"}})["wine"] == {"name": "white"}
     assert nested({"wine": "red", "wine.age": 4}) == nested({"wine.age": 4, "wine": "red"})
+    assert nested({"wine.age": 4, "wine": {"name": "red"}}) == {"wine": {"age": 4, "name": "red"}}
 
 
 def test_assignments_are_json_or_text():
@@ -131,3 +132,10 @@ def test_assignments_are_json_or_text():
 
 def test_build_lets_inert_settings_be():
     assert build(Dinner, {"pause": 2.0}).pause == 2.0
+
+
+def test_a_choice_from_another_registry_is_refused():
+    others = Registry("beer", "test-beers")
+    del REGISTRIES["test-beers"]
+    with pytest.raises(SettingsError, match="wine must be a choice of a wine, got one of a beer"):
+        Dinner(wine=Chosen("red", Section(), others))

@@ -55,7 +55,8 @@ def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
 
 def keep_mask(x: Tensor, p: float, source: torch.Generator | None) -> Tensor:
     """``1 / (1 - p)`` where an entry is kept, else 0; shaped like ``x``."""
-    return torch.empty_like(x, requires_grad=False).bernoulli_(1 - p, generator=source).div_(1 - p)
+    mask = torch.empty_like(x, requires_grad=False).bernoulli_(1 - p, generator=source)
+    return mask if p == 1 else mask.div_(1 - p)
 
 
 class _Rerouted(TorchFunctionMode):
@@ -75,7 +76,8 @@ class _Rerouted(TorchFunctionMode):
 
 
 def _dropout_call(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    return dropout(input, p, training)
+    dropped = dropout(input, p, training)
+    return input.copy_(dropped) if inplace and dropped is not input else dropped
 
 
 _DROPOUTS = {torch.nn.functional.dropout, torch.dropout}

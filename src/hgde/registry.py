@@ -3,6 +3,7 @@
 A registry finds an entry in four ways: by its name; by the object itself; as ``"package.module:Name"``; and through
 entry points, by which an installed package adds its own (group ``hgde.models``, ``hgde.metrics`` and so on). Built-in
 entries live in one package each; its modules are imported at the first look, so that a new file there is all it takes.
+Modules whose name starts with an underscore are helpers and hold no entries.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from contextvars import ContextVar
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pkgutil import iter_modules
+from threading import get_ident
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -45,8 +47,12 @@ class Registry(Generic[T]):
     Args:
         noun: what an entry is, for messages.
         plural: the registry's own name; entry points are looked up in the group ``hgde.<plural>``.
-        home: packages and modules with the built-in entries; every module of a package named here is imported.
+        home: packages and modules with the built-in entries; every public module of a package named here is imported.
         accepts: tells whether an object is an entry, so that objects work wherever names do.
+
+    >>> from hgde import MODELS
+    >>> "gcn" in MODELS.names(), MODELS.get("gcn").__name__
+    (True, 'GCN')
     """
 
     def __init__(
@@ -58,6 +64,7 @@ class Registry(Generic[T]):
         self._aliases: dict[str, str] = {}
         self._plugins: dict[str, EntryPoint] = {}
         self._is_complete = False
+        self._completing: set[int] = set()
         REGISTRIES[plural] = self
 
     def register(self, name: str, *aliases: str) -> Callable[[T], T]:
@@ -136,16 +143,24 @@ class Registry(Generic[T]):
         return len(self.names())
 
     def _complete(self) -> None:
-        if self._is_complete:
+        # A module of the home may look something up while it is imported. Another thread has to see all entries, and an
+        # import that fails has to fail again at the next look, so completeness is claimed only at the end.
+        thread = get_ident()
+        if self._is_complete or thread in self._completing:
             return
-        self._is_complete = True
-        for name in self._home:
-            package = import_module(name)
-            for module in iter_modules(getattr(package, "__path__", [])):
-                import_module(f"{name}.{module.name}")
-        for plugin in entry_points(group=f"hgde.{self.plural}"):
-            if plugin.name not in self._entries:  # a plug-in adds; it does not replace what is built in
-                self._plugins[plugin.name] = plugin
+        self._completing.add(thread)
+        try:
+            for name in self._home:
+                package = import_module(name)
+                for module in iter_modules(getattr(package, "__path__", [])):
+                    if not module.name.startswith("_"):
+                        import_module(f"{name}.{module.name}")
+            for plugin in entry_points(group=f"hgde.{self.plural}"):
+                if plugin.name not in self._entries:  # a plug-in adds; it does not replace what is built in
+                    self._plugins[plugin.name] = plugin
+            self._is_complete = True
+        finally:
+            self._completing.discard(thread)
 
     def _load(self, name: str) -> T:
         plugin = self._plugins[name]
@@ -178,9 +193,9 @@ class Registry(Generic[T]):
     def _unknown(self, key: str) -> str:
         names = self.names()
         near = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        hint = f"did you mean {near[0]!r}? There are" if near else "there are"
         return (
-            f"unknown {self.noun} {key!r}; {hint}There are {', '.join(names)} (`hgde list {self.plural}`), or name "
+            f"unknown {self.noun} {key!r}; {hint} {', '.join(names)} (`hgde list {self.plural}`), or name "
             'your own as "package.module:Name"'
         )
 

@@ -150,7 +150,7 @@ def from_dict(kind: type[S], values: Mapping[str, Any]) -> S:
 
 
 def build(kind: type[S], values: Mapping[str, Any], where: str = "", owner: str = "") -> S:
-    """A section from plain values; settings among them that cannot act are let be."""
+    """A section from plain values; settings among them that cannot act are kept."""
     specs = {spec.name: spec for spec in dataclasses.fields(kind)}
     hints = typing.get_type_hints(kind)
     made: dict[str, Any] = {}
@@ -257,8 +257,11 @@ def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
             if not isinstance(inner, dict):
                 inner = place[parent] = {NAME: inner}
             place = inner
-        if isinstance(place.get(last), dict) and isinstance(value, str):
-            place[last][NAME] = value
+        known = place.get(last)
+        if isinstance(known, dict) and isinstance(value, str):
+            known[NAME] = value
+        elif isinstance(known, dict) and isinstance(value, Mapping):
+            place[last] = overlay(known, value)
         else:
             place[last] = dict(value) if isinstance(value, Mapping) else value
     return tree
@@ -294,6 +297,8 @@ def _choice_from(declaration: Declaration, value: Any, path: str) -> Chosen:
     registry = declaration.registry
     assert registry is not None
     if isinstance(value, Chosen):
+        if value.registry is not registry:
+            raise SettingsError(f"{path} must be a choice of a {registry.noun}, got one of a {value.registry.noun}")
         return value
     if isinstance(value, str):
         return choose(registry, value, where=path)
@@ -364,6 +369,8 @@ def _described(wanted: Any) -> str:
     if typing.get_origin(wanted) is tuple:
         arguments = typing.get_args(wanted)
         return "a list" if Ellipsis in arguments else f"{len(arguments)} numbers"
+    if typing.get_origin(wanted) is Literal:
+        return "text"
     names = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
     return names.get(wanted, getattr(wanted, "__name__", str(wanted)))
 

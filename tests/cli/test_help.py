@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 from hgde import __version__
 from hgde.cli.listing import KINDS
 from hgde.cli.main import app
+from hgde.data.spec import DATASETS
 from hgde.models.base import MODELS
 from hgde.pipeline.settings import default_flat_settings
 
@@ -52,3 +53,12 @@ def test_a_list_with_settings_names_them():
     assert "width" in output
     for name in MODELS.names():
         assert name in output
+
+
+def test_lists_fit_a_narrow_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = hgde("data", "list")
+    for name in DATASETS:
+        assert name in shown
+    assert "[features W, positions" in hgde("list", "models"), "brackets are text, not markup"
+    assert "hgde default" in hgde("list", "presets").replace("│ ", "")

@@ -91,7 +91,7 @@ def test_words_of_train(words, message, named, tmp_path, monkeypatch):
         ("predict RUN --nodes NODES", "--nodes was given without --edges"),
         ("predict RUN --out table.xlsx", "use .csv, .tsv, .parquet, .npz"),
         ("embed RUN --out z.docx", "use .csv, .tsv, .parquet, .npz"),
-        ("predict NODES", "cannot be read"),
+        ("predict NODES", "is not the folder of a run"),
         ("predict RUN --edges nowhere.csv", "nowhere.csv"),
         ("train --data coar", "cora"),
         ("train --data-options num_nodes", "NAME=VALUE"),

@@ -1,4 +1,4 @@
-"""Each kind of task and input from files, by the words a user would type; each beats a predictor that learned nothing."""
+"""Each kind of task and input from files, by the words a user types; each beats a predictor that learned nothing."""
 
 import json
 

@@ -109,4 +109,9 @@ def test_another_graph_in_files_of_the_same_form(files, tmp_path):
     assert dataset.column_names == ["x"]
     labelled = open_dataset(settings.for_files(edges=files["edges"], nodes=files["nodes"]))
     assert labelled.labels is not None
+    assert labelled.column_names == ["x"], "the column of parts is no feature, whatever it is called"
+    nodes.assign(role="test").to_csv(other, index=False, sep=";")
+    later = open_dataset(settings.for_files(files["edges"], str(other)), read_split=False)
+    assert later.column_names == ["x"]
+    assert later.fixed_splits == {}
     assert settings.for_files("g.csv").nodes is None

@@ -1,7 +1,7 @@
 """A stored data set comes back bit for bit, with the same hash, and a damaged one is refused."""
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pandas as pd
@@ -87,6 +87,8 @@ def test_everything_comes_back(name, tmp_path):
     for spec in fields(Dataset):
         assert same(getattr(dataset, spec.name), getattr(found, spec.name)), spec.name
     assert list(path.parent.iterdir()) == [path]
+    (path.parent / "usual").touch()
+    assert path.stat().st_mode == (path.parent / "usual").stat().st_mode  # it can be read by whoever reads the others
     save_dataset(path, found)
     assert load_dataset(path).hash == dataset.hash
 
@@ -149,3 +151,17 @@ def test_real_sets_come_back(name, data_file, tmp_path):
     found = load_dataset(tmp_path / "d")
     assert found.hash == dataset.hash
     assert found.spec is dataset.spec
+
+
+def test_arrays_that_point_outside_are_refused_whatever_the_hash_says(tmp_path):
+    path = tmp_path / "data.safetensors"
+    good = Dataset("mine", Graph.from_edges([(0, 1)], 3), identity_features(3), labels=torch.tensor([0, 1, 1]))
+    outside = SparseFeatures(good.features.indptr, torch.tensor([0, 1, 9]), good.features.values, (3, 3))
+    for spoilt, words in (
+        (replace(good, graph=Graph(good.graph.indptr, good.graph.indices + 7)), "the graph cannot be used, an entry"),
+        (replace(good, features=outside), "the features cannot be used, an entry points outside"),
+        (replace(good, labels=torch.tensor([0, 1])), "2 rows of labels for 3 nodes"),
+    ):
+        save_dataset(path, spoilt)
+        with pytest.raises(DataError, match=words):
+            load_dataset(path)

@@ -35,6 +35,7 @@ def test_compare_writes_and_prints(tmp_path, files):
     assert done.exit_code == 0, done.output
     assert "majority" in done.output
     assert (tmp_path / "out" / "table.png").exists()
+    assert "majority" in (tmp_path / "out" / "report.html").read_text()
 
 
 def test_compare_refuses_settings_of_one_model(tmp_path, files):
@@ -49,6 +50,7 @@ def test_tune_writes_a_file_of_settings(tmp_path, files):
         tmp_path / "out",
     )  # fmt: skip
     assert done.exit_code == 0, done.output
+    assert (tmp_path / "out" / "report.html").exists()
     trained = run("train", "--settings", tmp_path / "out" / "settings.toml", "--out", tmp_path / "run", "--quiet")
     assert trained.exit_code == 0, trained.output
     assert json.loads((tmp_path / "run" / "settings.json").read_text())["settings"]["model"]["name"] == "gcn"
@@ -74,4 +76,4 @@ def test_a_small_demo(tmp_path):
     )
     assert all(path.exists() for path in demo.files)
     assert {row.name for row in demo.comparisons["epidemic"].rows} >= {"hgde", "hgde-flat", "gcn", "mlp"}
-    assert (tmp_path / "embedding.png") in demo.files
+    assert (tmp_path / "report.html") in demo.files

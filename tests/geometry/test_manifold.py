@@ -303,3 +303,10 @@ def test_derivative_is_forward_mode_and_differentiable():
     value = derivative(torch.sin, x, torch.ones(1, dtype=torch.float64))
     (second,) = torch.autograd.grad(value, x)
     assert torch.allclose(second, -torch.sin(x))
+
+
+def test_a_product_without_curved_factors_has_no_curvature_to_set():
+    flat = choose(REGISTRY, "product", {"factors": ["euclidean:2", "euclidean"]}).options
+    with pytest.raises(SettingsError, match="curvature has no effect: no factor has a curvature"):
+        flat.replace(curvature=2.0)
+    assert choose(REGISTRY, "product").options.replace(curvature=2.0).curvature == 2.0

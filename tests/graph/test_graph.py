@@ -181,3 +181,16 @@ def test_a_weighted_matrix_keeps_its_values_when_asked():
     directed = Graph.from_scipy(matrix, undirected=False, weighted=True)
     np.testing.assert_array_equal(dense_weights(directed), matrix.toarray().T)
     assert "directed, weighted" in repr(directed)
+
+
+def test_a_list_of_triples_is_not_read_as_pairs():
+    with pytest.raises(GraphError, match=r"must hold pairs \(source, target\), got shape \[2, 3\]"):
+        Graph.from_edges([(0, 1, 5), (1, 2, 7)])
+
+
+def test_every_edge_knows_its_undirected_edge():
+    graph = Graph.from_edges([(0, 1), (1, 0), (2, 2), (1, 3)], 4, undirected=False, self_loops=True)
+    ends = torch.stack([torch.minimum(graph.rows, graph.indices), torch.maximum(graph.rows, graph.indices)])
+    proper = graph.rows != graph.indices
+    assert torch.equal(graph.undirected_edges[:, graph.undirected_index[proper]], ends[:, proper])
+    assert graph.undirected_index[~proper].tolist() == [-1]

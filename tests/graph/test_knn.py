@@ -92,5 +92,12 @@ def test_impossible_k(k):
         knn_graph(points(), k)
 
 
+def test_impossible_features_and_k_without_the_node_itself():
+    with pytest.raises(GraphError, match="finite features"):
+        knn_graph(torch.tensor([[0.0], [1.0], [float("nan")]]), 2)
+    with pytest.raises(GraphError, match=r"number of other nodes \(2\), got 3"):
+        knn_graph(torch.tensor([[0.0], [1.0], [2.0]]), 3, include_self=False)
+
+
 def test_k_is_selectable_when_loading():
     assert load("digits", k=3).graph.num_edges < load("digits").graph.num_edges

@@ -49,7 +49,7 @@ def test_float32_gradients_are_exact(distance, kind, residual, backend):
 
     exact = gradients(torch.float64, "reference")
     for found, right in zip(gradients(torch.float32, backend), exact, strict=True):
-        # The gradient of c is a sum with terms of both signs; a rounding of each, in the weights alone, is not an error.
+        # The gradient of c is a sum with terms of both signs, each of which the rounded weights change a little.
         terms = (exact[0] * z).abs().sum() if right.dim() == 0 else 0.0
         assert (found - right).norm() <= BOUNDS[distance] * right.norm() + EPS * terms
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from hgde.experiments import objectives
 from hgde.tasks.links import LinkPrediction, LinkSettings
 from hgde.tasks.nodes import NodeClassification, NodeSettings
+from hgde.training import cross_fitting
 from hgde.training.cross_fitting import cross_fitted
 
 
@@ -34,8 +34,8 @@ def test_choosing_among_epochs_of_noise_gains_nothing():
 def test_the_fast_way_is_the_slow_one(keep, monkeypatch):
     logits, truth = noise()
     fast = cross_fitted(task(), logits, truth, keep)
-    monkeypatch.setattr(objectives, "CLASSES", "none")
-    monkeypatch.setattr(objectives, "HALVINGS", 2 * objectives.HALVINGS)
+    monkeypatch.setattr(cross_fitting, "CLASSES", "none")
+    monkeypatch.setattr(cross_fitting, "HALVINGS", 2 * cross_fitting.HALVINGS)
     assert cross_fitted(task(), logits, truth, keep) == pytest.approx(fast)
 
 
@@ -52,7 +52,7 @@ def test_errors_are_turned_round():
 
 def test_pairs_keep_linked_ones_first_in_both_halves():
     truth = torch.cat([torch.ones(21), torch.zeros(21)]).long()
-    for halves in objectives._halves(truth, 4):
+    for halves in cross_fitting._halves(truth, 4):
         for half in halves:
             assert 10 <= int(truth[half].sum()) <= 11
             assert truth[half].tolist() == sorted(truth[half].tolist(), reverse=True)

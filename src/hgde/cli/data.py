@@ -16,23 +16,24 @@ Root = Annotated[
 
 @friendly
 def list_datasets(data_root: Root = None) -> None:
-    """List the registered data sets and whether each is at hand."""
+    """List the registered data sets and whether each is at hand; `hgde data info NAME` says more."""
     from rich.console import Console
     from rich.table import Table
 
     from hgde.data.loading import at_hand
     from hgde.data.spec import DATASETS
 
-    table = Table("name", "what", "tasks", "nodes", "edges", "features", "classes", "at hand", title="data sets")
-    for column in table.columns[3:7]:
-        column.justify = "right"
+    table = Table("name", "what", "nodes", "edges", "classes", "at hand", title="data sets", box=None)
+    table.columns[0].no_wrap = True  # names are typed; in a narrow terminal the description gives way
+    for column in table.columns[2:5]:
+        column.justify, column.no_wrap = "right", True
     for _, spec in DATASETS.items():
-        numbers = ["-"] * 4
+        numbers = ["-"] * 3
         if spec.expected is not None:
-            counts = (spec.expected.nodes, spec.expected.edges, spec.expected.features, spec.expected.classes)
+            counts = (spec.expected.nodes, spec.expected.edges, spec.expected.classes)
             numbers = [f"{count:,}" for count in counts]
         place = at_hand(spec, data_root)
-        table.add_row(spec.name, spec.title, " ".join(spec.tasks), *numbers, "yes" if place else "no")
+        table.add_row(spec.name, spec.title, *numbers, "yes" if place else "no")
     Console().print(table)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -43,9 +44,16 @@ class _Lazy(TyperCommand):
             command = get_command(target)
         else:
             app = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
-            app.command(self.name, context_settings={"help_option_names": ["-h", "--help"]})(target)
+            options = {"help_option_names": ["-h", "--help"]}
+            app.command(self.name, help=_reflowed(target.__doc__ or ""), context_settings=options)(target)
             command = get_command(app)
         return command.make_context(info_name, args, parent=parent, **extra)
+
+
+def _reflowed(text: str) -> str:
+    """Each paragraph in one line, for the terminal to break; indented ones (examples) as they are written."""
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(part if part.startswith(" ") else " ".join(part.split("\n")) for part in paragraphs)
 
 
 class _Commands(TyperGroup):

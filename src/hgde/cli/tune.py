@@ -67,8 +67,8 @@ def tune(
     )
     best = tuned.found.best
     assert best is not None
+    files = [str(file) for file in tuned.files]
     if as_json:
-        files = [str(file) for file in tuned.files]
         print_json({"metric": tuned.metric, "score": best.score, "trials": len(tuned.found.trials), "files": files})
         return
     if tuned.found.importances:
@@ -81,5 +81,5 @@ def tune(
         f"best of {len(tuned.found.trials)} trials: cross-fitted {tuned.metric} [bold]{best.score:.4f}[/bold]"
         + (f" (start: {start:.4f})" if start is not None else "")
     )
-    console.print("wrote " + ", ".join(str(file) for file in tuned.files), soft_wrap=True)
+    console.print("wrote " + ", ".join(files), soft_wrap=True)
     console.print(f"use it: hgde train --settings {folder / 'settings.toml'}", soft_wrap=True)

@@ -209,7 +209,7 @@ def _other_graph(fitted: Fitted, edges: Path | None, nodes: Path | None) -> Data
             raise RunError("--nodes was given without --edges; give the other graph's table of edges too")
         return None
     changes: dict[str, Any] = {"edges": str(edges), "nodes": None if nodes is None else str(nodes)}
-    return open_dataset(fitted.settings.data.for_files(**changes))
+    return open_dataset(fitted.settings.data.for_files(**changes), read_split=False)
 
 
 def _read_pairs(path: Path, dataset: Dataset) -> Tensor:

@@ -59,6 +59,11 @@ class Dataset:
         spec: what is known of a registered set; ``None`` for a user's own graph, whatever its name.
         scaling: what ``normalise = auto`` means, where a recipe says so.
         sample_weights: how much each node counts in the loss, float64 ``[N]``; ``None``: all the same.
+
+    >>> from hgde import load
+    >>> tree = load("tree-random", num_nodes=50)
+    >>> tree.num_nodes, tree.graph.num_nodes, len(tree.labels)
+    (50, 50, 50)
     """
 
     name: str

@@ -43,6 +43,9 @@ def load(
 
     Raises:
         DataError: for an unknown name, data that is nowhere to be found, or files that are not what they should be.
+
+    >>> load("disease-sim", num_nodes=100).num_nodes
+    100
     """
     spec = find_spec(name)
     if spec.kind == "generated":
@@ -65,8 +68,11 @@ def data_root(root: Path | str | None = None) -> Path | None:
     return Path(named).expanduser() if named else None
 
 
-def open_dataset(settings: DataSettings, *, download: bool = True) -> Dataset:
-    """The data that settings name: a registered set, or the user's own graph; features as they are stored."""
+def open_dataset(settings: DataSettings, *, download: bool = True, read_split: bool = True) -> Dataset:
+    """The data that settings name: a registered set, or the user's own graph; features as they are stored.
+
+    Without ``read_split``, a column of parts in the user's own table is left aside, as for a graph to predict.
+    """
     if settings.edges is None:
         dataset = load(
             settings.name, settings.root, k=settings.neighbours, download=download, **options_of(settings.options)
@@ -84,6 +90,7 @@ def open_dataset(settings: DataSettings, *, download: bool = True) -> Dataset:
             weight_column=settings.weight_column,
             delimiter=settings.delimiter,
             neighbours=settings.neighbours,
+            read_split=read_split,
         )
     return dataset.largest_component() if settings.largest_component else dataset
 

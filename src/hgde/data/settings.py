@@ -14,8 +14,12 @@ def _only_with_edges(settings: DataSettings) -> str | None:
 def _only_with_nodes(settings: DataSettings) -> str | None:
     if settings.edges is None:
         return _only_with_edges(settings)
-    holds_nodes = settings.nodes is not None or settings.edges.lower().endswith((".graphml", ".xml"))
+    holds_nodes = settings.nodes is not None or _unpacked_name(settings.edges).endswith((".graphml", ".xml"))
     return None if holds_nodes else "it describes a table of nodes, and none is given"
+
+
+def _unpacked_name(path: str) -> str:
+    return path.lower().removesuffix(".gz").removesuffix(".zst")
 
 
 def _only_registered(settings: DataSettings) -> str | None:
@@ -96,14 +100,15 @@ class DataSettings(Section):
     def for_files(self, edges: str, nodes: str | None = None) -> DataSettings:
         """These settings for another graph in files of the same form, as a trained model is given one.
 
-        Labels need not be there, and all nodes are kept.
+        Labels and parts of a split need not be there, and all nodes are kept.
         """
-        labels = self.label_column if nodes is not None else None
-        if labels is not None and nodes is not None:
+        labels, split = (self.label_column, self.split_column) if nodes is not None else (None, None)
+        if nodes is not None and (labels is not None or split is not None):
             from hgde.data.io.tables import column_names
 
             there = column_names(nodes, self.delimiter)
-            labels = ",".join(label for label in labels.split(",") if label.strip() in there) or None
+            labels = ",".join(label for label in (labels or "").split(",") if label.strip() in there) or None
+            split = split if split in there else None
         return DataSettings(
             edges=edges,
             nodes=nodes,
@@ -112,7 +117,7 @@ class DataSettings(Section):
             directed=self.directed,
             id_column=None if nodes is None else self.id_column,
             label_column=labels,
-            split_column=None,
+            split_column=split,
             source_column=self.source_column,
             target_column=self.target_column,
             weight_column=self.weight_column,

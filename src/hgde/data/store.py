@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,8 @@ from hgde.data.dataset import Dataset, RawFeatures, RowScaling
 from hgde.data.errors import DataError
 from hgde.data.spec import DATASETS
 from hgde.data.splits.nodes import NodeSplit
+from hgde.files import write_atomically
+from hgde.graph.checks import graph_problem, sparse_problem
 from hgde.graph.features import SparseFeatures
 from hgde.graph.graph import Graph
 from hgde.registry import RegistryError, untrusted
@@ -36,18 +36,7 @@ def save_dataset(path: Path | str, dataset: Dataset) -> None:
         {name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()},
         metadata={_KEY: json.dumps(header, ensure_ascii=False)},
     )
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_atomically(Path(path), content)
 
 
 def load_dataset(path: Path | str) -> Dataset:
@@ -70,13 +59,32 @@ def load_dataset(path: Path | str) -> Dataset:
         raise DataError.at(path, "holds no data set of this version of hgde")
     try:
         dataset = _unpacked(tensors, header)
-    except (KeyError, IndexError, TypeError) as error:
-        raise DataError.at(path, f"the stored data set is incomplete ({error!r})") from None
+    except (AttributeError, KeyError, IndexError, TypeError, UnicodeDecodeError) as error:
+        raise DataError.at(path, f"the stored data set is incomplete or damaged ({error!r})") from None
     except RegistryError as error:
         raise DataError.at(path, f"the data set it was made from is not known here: {error}") from None
-    if dataset.hash != header["hash"]:
+    problem = _problem(dataset)
+    if problem is not None:
+        raise DataError.at(path, f"the stored data set is damaged: {problem}")
+    if dataset.hash != header.get("hash"):
         raise DataError.at(path, "the stored data set is damaged: its hash is not the one it was stored with")
     return dataset
+
+
+def _problem(dataset: Dataset) -> str | None:
+    """What cannot be used, in words. A hash guards against accidents only: whoever wrote the file wrote it too."""
+    problem = graph_problem(dataset.graph)
+    if problem is not None:
+        return f"the graph cannot be used, {problem}"
+    if isinstance(dataset.features, SparseFeatures):
+        problem = sparse_problem(dataset.features)
+        if problem is not None:
+            return f"the features cannot be used, {problem}"
+    rows = {name: getattr(dataset, name) for name in ("labels", "values", "label_sets", "sample_weights")}
+    counts = {name: len(value) for name, value in rows.items() if value is not None}
+    counts |= {"features": int(dataset.features.shape[0])} | ({} if dataset.ids is None else {"ids": len(dataset.ids)})
+    wrong = next((name for name, count in counts.items() if count != dataset.num_nodes), None)
+    return None if wrong is None else f"{counts[wrong]} rows of {wrong} for {dataset.num_nodes} nodes"
 
 
 def _packed(dataset: Dataset) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -24,6 +24,10 @@ class Diffusivity(nn.Module):
     """Base of all diffusivities; subclasses take ``(options, width)``, ``options`` an instance of their ``Settings``.
 
     ``constant_in_time`` says that the operator does not depend on the state, so that a solve asks for it only once.
+
+    >>> from hgde import DIFFUSIVITIES
+    >>> issubclass(DIFFUSIVITIES.get("isotropic"), Diffusivity)
+    True
     """
 
     Settings: ClassVar[type[Section]] = Section

@@ -31,6 +31,15 @@ class GraphFlow(nn.Module):
         eta: weights of step, state and start in the residual; ``None`` leaves the residual out.
         learn_eta: train them.
         activation: ``sigma``, a name or any function of a tensor; on channels, see :mod:`hgde.diffusion.frames`.
+
+    >>> import torch
+    >>> from hgde import Graph, PoincareBall
+    >>> ball = PoincareBall()
+    >>> graph = Graph.from_edges(torch.tensor([[0], [1]]), 2)
+    >>> z = torch.tensor([[0.4, 0.0], [-0.4, 0.0]])
+    >>> moved = GraphFlow(ball, eta=None).bind(z, graph)(0.0, z)      # each halfway to the other
+    >>> bool(moved.norm(dim=1).max() < 0.1)
+    True
     """
 
     def __init__(
@@ -47,6 +56,8 @@ class GraphFlow(nn.Module):
         self.activation = activation
         self.eta: Tensor | tuple[float, ...] | None
         if eta is None:
+            if learn_eta:
+                raise ValueError("learn_eta has nothing to train without eta; give three weights (step, state, start)")
             self.eta = None
         elif len(eta) != 3:
             raise ValueError(f"eta holds three weights (step, state, start), got {len(eta)}")
@@ -99,4 +110,5 @@ class BoundFlow:
         moved = manifold.expmap(z, v)
         if flow.eta is None:
             return moved
-        return manifold.midpoint((moved, z, self.z0), torch.as_tensor(flow.eta, dtype=z.dtype, device=z.device))
+        weights = flow.eta.to(z) if isinstance(flow.eta, Tensor) else flow.eta
+        return manifold.midpoint((moved, z, self.z0), weights)

@@ -16,14 +16,14 @@ from hgde import pipeline
 from hgde.data import Dataset
 from hgde.data.columns import Columns
 from hgde.estimators.inputs import Given, as_features, as_graph, fingerprint, is_frame, unpack
-from hgde.estimators.parameters import settings_of_task
+from hgde.estimators.parameters import is_given, settings_of_task
+from hgde.files import write_atomically
 from hgde.graph import Features, Graph
 from hgde.pipeline import Fitted, RunFolder, Settings, make_settings
 from hgde.pipeline.progress import TrainingBar
 from hgde.pipeline.settings import place_flat
 from hgde.sections import nested, overlay
 from hgde.tasks import Problem
-from hgde.training.checkpoint import write_atomically
 
 Array = np.ndarray[Any, Any]
 
@@ -35,7 +35,7 @@ class HGDEEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
     _fitted: Fitted
 
     def settings(self) -> Settings:
-        """The parameters, checked, as settings of a run. Parameters left at their defaults are not given."""
+        """The parameters, checked, as settings of a run. Those that nobody set are left to preset and declaration."""
         if not 0 < self.validation_fraction < 1:
             raise ValueError(f"validation_fraction must be between 0 and 1, got {self.validation_fraction}")
         state = self.random_state
@@ -43,7 +43,7 @@ class HGDEEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         flat = {}
         for name, leaf in settings_of_task(self.task).items():
             value = self._plain(name, getattr(self, name))
-            if value != leaf.default:
+            if is_given(leaf, value):
                 flat[name] = value
         below = {"task": {"name": self.task}, "run": {"seed": seed}}
         given = overlay(below, nested(place_flat(flat, below)))
@@ -155,9 +155,22 @@ class HGDEEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         own = run.read("estimator.json")
         if own.get("estimator") != cls.__name__:
             raise pipeline.RunError(f"{folder} holds a {own.get('estimator')}, not a {cls.__name__}")
+        kinds = {"parameters": dict, "features": dict, "fitted": dict, "given_graph": bool, "trained_on": str}
+        for name, kind in kinds.items():
+            if not isinstance(own.get(name), kind):
+                raise pipeline.RunError(f"{run.path / 'estimator.json'} is damaged: it has no {kind.__name__} {name!r}")
+        unknown = sorted(set(own["parameters"]) - set(cls().get_params()))
+        if unknown:
+            raise pipeline.RunError(f"{run.path / 'estimator.json'}: there is no parameter {unknown[0]!r}")
+        try:
+            return cls._from_folder(run, own)
+        except (AttributeError, KeyError, TypeError) as error:
+            raise pipeline.RunError(f"{run.path / 'estimator.json'} is damaged ({error!r})") from None
+
+    @classmethod
+    def _from_folder(cls, run: RunFolder, own: dict[str, Any]) -> Self:
         made = cls(**own["parameters"])
         made._fitted = pipeline.load(run.path)
-        made._fitted.training_data()
         made.graph_ = made._fitted.training_data().dataset.graph
         made.n_features_in_ = own["features"]["count"]
         if own["features"]["names"] is not None:

@@ -56,13 +56,20 @@ class HGDEClassifier(ClassifierMixin, _OnNodes):  # type: ignore[misc]  # scikit
 
     ``X [N, F]`` may be a numpy array, a torch tensor, a scipy sparse matrix, a pandas DataFrame (numbers, categories,
     booleans, gaps), or an object that holds graph, features and labels together (PyG ``Data``, networkx graph,
-    ``hgde.Dataset``). A graph may be a ``hgde.Graph``, an adjacency matrix (scipy or array), a networkx graph (matched
-    to the index of a DataFrame by the names of its nodes), or ``edge_index [2, E]``; edges are used in both directions
-    unless it is a directed ``hgde.Graph``. Without one, each row is joined with its nearest neighbours (``neighbours``,
-    itself counted). Nodes are classified together: a node's class depends on the rows around it.
+    ``hgde.Dataset``). A graph may be a ``hgde.Graph``, an adjacency matrix (scipy or array, entries other than 1 being
+    weights), a networkx graph (matched to the index of a DataFrame by the names of its nodes), or ``edge_index`` of
+    shape ``[2, E]``; edges are used in both directions unless it is a directed ``hgde.Graph``. Without one, each row is
+    joined with its nearest neighbours (``neighbours``, itself counted). Nodes are classified together: a node's class
+    depends on the rows around it.
 
     Attributes: ``classes_``, ``graph_``, ``curvature_``, ``n_features_in_``, ``n_iter_``, ``best_epoch_``,
     ``validation_score_``, ``history_``.
+
+    >>> import numpy as np
+    >>> X, y = np.eye(6), np.array([0, 0, -1, 1, 1, -1])
+    >>> model = HGDEClassifier(epochs=2, preset="none").fit(X, y, edge_index=[[0, 1, 3, 4], [1, 2, 4, 5]])
+    >>> model.predict(X).shape
+    (6,)
     """
 
     task = "nodes"
@@ -180,6 +187,12 @@ class HGDERegressor(RegressorMixin, _OnNodes):  # type: ignore[misc]  # scikit-l
         model.predict(X)
 
     ``X`` and the graph may be all that :class:`HGDEClassifier` takes; ``y`` is ``[N]`` or ``[N, targets]``.
+
+    >>> import numpy as np
+    >>> X, y = np.eye(6), np.array([0.1, 0.2, np.nan, 0.9, 1.0, np.nan])
+    >>> model = HGDERegressor(epochs=2, preset="none").fit(X, y, edge_index=[[0, 1, 3, 4], [1, 2, 4, 5]])
+    >>> model.predict(X).shape
+    (6,)
     """
 
     task = "regression"
@@ -242,6 +255,8 @@ class HGDERegressor(RegressorMixin, _OnNodes):  # type: ignore[misc]  # scikit-l
         self, X: Any, y: Any = None, sample_weight: Any = None, *, graph: Any = None, edge_index: Any = None
     ) -> float:
         """R² on the nodes whose value is known."""
+        if y is None:
+            raise ValueError("score needs the true values y")
         truth = np.asarray(y, dtype=np.float64)
         predicted = self.predict(X, graph=graph, edge_index=edge_index)
         known = np.isfinite(truth.reshape(len(truth), -1)).all(1)
@@ -266,6 +281,12 @@ class HGDEMultiLabelClassifier(_OnNodes):
         model.predict_proba(X)[:, 0]                                  # probability of the first label
 
     ``X`` and the graph may be all that :class:`HGDEClassifier` takes.
+
+    >>> import numpy as np
+    >>> X, Y = np.eye(6), np.array([[0, 1], [0, 1], [1, 0], [1, 0], [1, 1], [0, 0]])
+    >>> model = HGDEMultiLabelClassifier(epochs=2, preset="none").fit(X, Y, edge_index=[[0, 1, 3, 4], [1, 2, 4, 5]])
+    >>> model.predict(X).shape
+    (6, 2)
     """
 
     task = "multilabel"

@@ -25,6 +25,18 @@ _LEFT_OUT = {"task", "seed", "seeds", "checkpoint_every"}
 
 _KEPT_OF_DATA = {"neighbours"}
 
+DEFAULT = "default"
+"""Stands for a parameter that nobody set: the preset's value, else the declared one. The declared value itself would
+not do: asking for it must win over a preset, and an estimator cannot know who put a value there."""
+
+_SET_BY_PRESETS = ("model", "training", "preprocessing")
+
+
+def is_given(leaf: Leaf, value: Any) -> bool:
+    """Whether a parameter's value was asked for."""
+    unset = _default(leaf)
+    return not (isinstance(value, type(unset)) and value == unset)
+
 
 def settings_of_task(task: str) -> dict[str, Leaf]:
     """The settings that an estimator for this task takes, by flat name."""
@@ -44,7 +56,7 @@ def with_parameters(task: str) -> Callable[[C], C]:
 
     def declare(cls: C) -> C:
         taken = settings_of_task(task)
-        defaults = {name: _default(leaf) for name, leaf in taken.items()} | {k: v for k, (v, _) in OWN.items()}
+        defaults = {name: leaf.default for name, leaf in taken.items()} | {k: v for k, (v, _) in OWN.items()}
 
         def __init__(self: Any, **given: Any) -> None:
             unknown = sorted(set(given) - set(defaults))
@@ -65,7 +77,7 @@ def with_parameters(task: str) -> Callable[[C], C]:
 
 
 def _default(leaf: Leaf) -> Any:
-    return leaf.default
+    return DEFAULT if leaf.section in _SET_BY_PRESETS else leaf.default
 
 
 def _explained(taken: dict[str, Leaf]) -> str:
@@ -75,7 +87,12 @@ def _explained(taken: dict[str, Leaf]) -> str:
             (f" Of {entry} only." for path, entry in reversed(leaf.owners) if path not in ("model", "task")), ""
         )
         choices = f" One of {', '.join(leaf.choices)}." if leaf.choices else ""
-        lines += [f"{name} : default {leaf.default!r}", f"    {leaf.help}{choices}{owner}"]
+        usual = (
+            f"{leaf.default!r} unless a preset says otherwise"
+            if leaf.section in _SET_BY_PRESETS
+            else repr(leaf.default)
+        )
+        lines += [f"{name} : default {usual}", f"    {leaf.help}{choices}{owner}"]
     for name, (value, text) in OWN.items():
         lines += [f"{name} : default {value!r}", f"    {text}"]
     return "\n".join(lines)

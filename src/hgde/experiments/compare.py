@@ -17,8 +17,8 @@ from hgde.experiments.stats import Place
 from hgde.experiments.store import Store
 from hgde.experiments.systems import System, find_system, settings_of, usual_systems
 from hgde.experiments.table import Comparison, Row, make_rows
+from hgde.files import write_atomically
 from hgde.pipeline.settings import make_settings
-from hgde.training.checkpoint import write_atomically
 
 TRIALS = 8
 FEWEST_EPOCHS = 50

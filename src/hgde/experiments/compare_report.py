@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hgde.experiments.table import Comparison, Row
+from hgde.files import write_atomically
 from hgde.report.from_comparison import report_of_comparison
 from hgde.report.page import write_report
-from hgde.training.checkpoint import write_atomically
 
 if TYPE_CHECKING:
     from rich.table import Table

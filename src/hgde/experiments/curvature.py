@@ -11,7 +11,7 @@ from pathlib import Path
 from hgde.experiments.stats import Paired, paired_test
 from hgde.experiments.table import Row
 from hgde.experiments.tables import Cell
-from hgde.training.checkpoint import write_atomically
+from hgde.files import write_atomically
 
 SURE = 0.05
 

@@ -10,9 +10,11 @@ from typing import Any
 
 from hgde.experiments.compare_report import write_comparison
 from hgde.experiments.jobs import Crew, Job, run_jobs
+from hgde.experiments.pages import run_page
 from hgde.experiments.places import at_place, key_of
+from hgde.experiments.stats import Place
 from hgde.experiments.store import Store
-from hgde.experiments.systems import find_system, settings_of
+from hgde.experiments.systems import System, find_system, settings_of
 from hgde.experiments.table import Comparison, make_rows
 
 SYSTEMS = ("hgde", "hgde-flat", "gcn", "mlp", "label-propagation")
@@ -22,7 +24,7 @@ SETS = {
 }
 SEEDS = 3
 # A demonstration has a minute: fewer epochs than a run of one's own would have, the same for all.
-SHORT: Mapping[str, Any] = {"training": {"epochs": 150, "patience": 40}, "run": {"threads": 1}}
+SHORT: Mapping[str, Any] = {"training": {"epochs": 100, "patience": 40}, "run": {"threads": 1}}
 
 Say = Callable[[str], None]
 
@@ -48,8 +50,7 @@ def run_demo(
 ) -> Demo:
     """Train everything with default settings, keep tables and pictures in ``out``.
 
-    ``report(run folder, out, settings)`` may add files about one trained HGDE, such as a page; by default a picture of
-    its embedding.
+    ``report(run folder, out, settings)`` adds files about one trained HGDE; by default the page of its run.
     """
     say = say or (lambda _: None)
     began = time.monotonic()
@@ -57,40 +58,30 @@ def run_demo(
     store = Store(out / "runs")
     demo = Demo({})
     places = [(seed, seed) for seed in range(seeds)]
+    shown: dict[str, Any] = {}
     with Crew(workers) as crew:
         for title, data in sets.items():
-            jobs = [Job(f"{title}-facts", "facts", "facts", {"data": dict(data)})]
-            for system in systems:
-                settings = settings_of(system, {"data": dict(data), **given}, "", "nodes")
-                for place in places:
-                    work = ("free", {"baseline": system.name}) if system.model is None else ("train", {})
-                    jobs.append(
-                        Job(f"{title}/{system.name}", key_of(place), work[0], at_place(settings, place), work[1])
-                    )
-            say(f"{title}: {len(jobs) - 1} runs of {len(systems)} systems")
-            facts, *outcomes = run_jobs(jobs, store, crew)
+            say(f"{title}: {len(systems)} systems, {seeds} seeds")
+            (facts,) = run_jobs([Job(f"{title}-facts", "facts", "facts", {"data": dict(data)})], store, crew)
+            settings = {s.name: settings_of(s, {"data": dict(data), **given}, "", "nodes") for s in systems}
+            first = [_job(title, system, settings[system.name], places[0]) for system in systems]
+            outcomes = run_jobs(first, store, crew)
+            for system, done in zip(systems, outcomes, strict=True):
+                # The first run chooses among the model's presets; the others take what it chose, to save time.
+                if settings[system.name].get("preset") == "auto" and done.result is not None:
+                    settings[system.name]["preset"] = done.result["preset"]
+            rest = [_job(title, system, settings[system.name], place) for system in systems for place in places[1:]]
+            outcomes += run_jobs(rest, store, crew)
+            shown = shown or settings["hgde"]
             rows = make_rows(systems, outcomes, seeds, {})
             spent = time.monotonic() - began
             demo.comparisons[title] = Comparison.of(rows, facts.result or {}, facts.failure, 1, spent, [])
             demo.files += write_comparison(demo.comparisons[title], out / title)
-    first, data = next(iter(sets.items()))
-    settings = at_place(settings_of(systems[0], {"data": dict(data), **given}, "", "nodes"), places[0])
-    demo.files += (report or draw_embedding)(out / f"{first}-hgde", out, settings)
+    demo.files += (report or run_page)(out / "run", out, at_place(shown, places[0]))
     demo.seconds = time.monotonic() - began
     return demo
 
 
-def draw_embedding(run: Path, out: Path, settings: Mapping[str, Any]) -> list[Path]:
-    """Train one HGDE, keep it as a run folder, and draw its points in the disk."""
-    from hgde.pipeline import fit, make_settings
-    from hgde.report.disk import draw_disk
-
-    result = fit(make_settings(settings), None if (run / "settings.json").exists() else run)
-    fitted = result.models[0]
-    known = fitted.training_data().dataset
-    c = fitted.learner.model.curvatures().get("diffusion", 1.0)
-    picture = out / "embedding.png"
-    score = f"{100 * result.summary.mean():.1f} %"
-    title = f"{known.name}, embedded by HGDE (test {result.summary.metric.name} {score})"
-    draw_disk(picture, fitted.embed().cpu(), c, known.graph, known.labels, known.class_names, title=title, root=0)
-    return [picture, run]
+def _job(title: str, system: System, settings: dict[str, Any], place: Place) -> Job:
+    work, more = ("free", {"baseline": system.name}) if system.model is None else ("train", {})
+    return Job(f"{title}/{system.name}", key_of(place), work, at_place(settings, place), more)

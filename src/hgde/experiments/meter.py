@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import gc
 import math
 from pathlib import Path
@@ -14,6 +16,7 @@ class PeakMeter:
 
     def __init__(self) -> None:
         gc.collect()
+        _give_back()
         try:
             _CLEAR.write_text("5")  # resets the peak to the present size
             self._before = _field("VmRSS")
@@ -25,6 +28,12 @@ class PeakMeter:
             return max(0.0, _field("VmHWM") - self._before)
         except OSError:
             return math.nan
+
+
+def _give_back() -> None:
+    """Return freed memory to the system, so that what is used again counts."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _field(name: str) -> float:

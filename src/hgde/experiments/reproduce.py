@@ -19,7 +19,7 @@ from hgde.experiments.store import Store
 from hgde.experiments.systems import chooses_itself
 from hgde.experiments.table import Row, make_row, unit_of
 from hgde.experiments.tables import Cell, Data, Table
-from hgde.training.checkpoint import write_atomically
+from hgde.files import write_atomically
 
 CELLS_AT_ONCE = 4
 """So many cells are searched side by side, so that no process waits for the last trial of a round."""
@@ -130,7 +130,9 @@ def final_job(cell: Cell, settings: Mapping[str, Any], place: Place) -> Job:
     nested = at_place(dict(settings), place)
     if cell.system.model is None:
         return Job(cell.path, key_of(place), "free", nested, {"baseline": cell.system.name}, cost=cell.cost)
-    return Job(cell.path, key_of(place), "train", nested, cost=cell.cost)
+    # Only the table of costs has depths: there, what is measured is time and memory.
+    work = "train" if cell.data.depth is None else "cost"
+    return Job(cell.path, key_of(place), work, nested, cost=cell.cost)
 
 
 def stored_row(table: Table, cell: Cell, store: Store) -> Row:

@@ -26,7 +26,7 @@ from hgde.geometry.numerics import dot, squared_norm
 
 
 def _b(x: Tensor, c: Scalar) -> Tensor:
-    """``B_x = 1 - c|x|^2 = 2 / lambda_x``, never below that of the dtype's limit. ``[..., 1]``"""
+    """``B_x = 1 - c|x|^2 = 2 / lambda_x``, never below the dtype's margin, half of what it is at its limit."""
     return (1.0 - c * squared_norm(x)).clamp_min(numerics.limits(x.dtype).margin)
 
 

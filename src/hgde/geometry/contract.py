@@ -34,6 +34,10 @@ class Manifold(nn.Module, ABC):
     ``max_order`` is the order a solver can reach with the maps at hand: ``None`` (no bound) when :meth:`dexp_inv` is
     the inverse differential of exp, a number when it is an approximation such as a transport. ``is_flat`` says that
     tangent spaces need no carrying at all.
+
+    >>> from hgde import PoincareBall
+    >>> isinstance(PoincareBall(), Manifold)
+    True
     """
 
     has_dexp: bool = True

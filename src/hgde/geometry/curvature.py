@@ -21,6 +21,10 @@ class Curvature(nn.Module):
 
     However far training moves ``log_scale``, ``c`` stays between ``SMALLEST`` and ``LARGEST`` (a number given beyond
     them widens the range to itself). At a limit it has no gradient, and :attr:`at_limit` says so.
+
+    >>> curvature = Curvature(0.5)
+    >>> round(float(curvature().detach()), 4)
+    0.5
     """
 
     initial: Tensor

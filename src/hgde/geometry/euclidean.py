@@ -20,6 +20,11 @@ class Euclidean(Manifold):
 
     ``scale=2`` is the limit of the ball as ``c -> 0``, whose metric is ``4 <u, v>``: there coordinates and maps at the
     origin are those of the ball.
+
+    >>> import torch
+    >>> flat = Euclidean()
+    >>> flat.dist(torch.tensor([0.0, 0.0]), torch.tensor([3.0, 4.0])).item()
+    5.0
     """
 
     is_flat = True

@@ -28,7 +28,7 @@ def to_geoopt(manifold: Manifold) -> Any:
     if isinstance(manifold, Euclidean) and manifold.scale == 1.0:
         return geoopt.Euclidean(ndim=1)
 
-    from hgde.geometry.geoopt_views import SharedBall, SharedManifold
+    from hgde.geometry._geoopt_views import SharedBall, SharedManifold
 
     return SharedBall(manifold) if isinstance(manifold, PoincareBall) else SharedManifold(manifold)
 
@@ -69,6 +69,11 @@ class GeooptManifold(Manifold):
       is an inverse of ``expmap``. No bound on the order, rounding as good as geoopt's logarithm.
     * ``"transport"``: geoopt's vector transport alone. geoopt does not promise it to be parallel (on the sphere it is a
       projection), so ``max_order`` is 2.
+
+    >>> import geoopt, torch
+    >>> ball = GeooptManifold(geoopt.PoincareBall(c=1.0))
+    >>> ball.expmap(torch.zeros(2), torch.tensor([0.5, 0.0])).shape
+    torch.Size([2])
     """
 
     def __init__(self, base: Any, differential: Differential | None = None) -> None:
@@ -245,12 +250,12 @@ class GeooptManifold(Manifold):
             )
 
     def problems(self, x: Tensor) -> list[str]:
-        words = super().problems(x)
-        if not words:
+        problems = super().problems(x)
+        if not problems:
             valid, reason = self.base.check_point_on_manifold(x, explain=True)
             if not valid:
-                words.append(f"expected a point of {self.base.name}: {reason}; try manifold.project(x)")
-        return words
+                problems.append(f"expected a point of {self.base.name}: {reason}; try manifold.project(x)")
+        return problems
 
 
 def _signed(negative: Any, positive: Any, q: Tensor) -> Tensor:

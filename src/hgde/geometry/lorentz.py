@@ -59,6 +59,12 @@ class Lorentz(Manifold):
 
     ``c`` is a number, trained on request, or a shared :class:`Curvature`. A space of dimension ``d`` has ``d + 1``
     coordinates. Points are kept as near to the origin as the ball's are, so that both models do the same.
+
+    >>> import torch
+    >>> space = Lorentz(c=1.0)
+    >>> x = space.expmap0(torch.tensor([0.5, 0.0]))         # time first, and at distance 2 * 0.5
+    >>> x.shape, round(space.dist0(x).item(), 4)
+    (torch.Size([3]), 1.0)
     """
 
     Settings = CurvatureSettings
@@ -163,13 +169,13 @@ class Lorentz(Manifold):
         return torch.eye(coordinates, dtype=dtype, device=device)[1:]
 
     def expmap0(self, v: Tensor) -> Tensor:
-        """``x_s = sinh(2 sqrt(c)|v|) v / (sqrt(c)|v|)``."""
+        """``x_s = sinh(2 sqrt(c)|v|) v / (sqrt(c)|v|)``, at most at the dtype's reach."""
         c = self.c
         q = 4.0 * c * squared_norm(v)
         reach = numerics.limits(v.dtype).reach
         outside = q > reach * reach
         scale = torch.where(outside, reach * torch.where(outside, q, 1.0).rsqrt(), 1.0)
-        _count(outside)
+        _count(scale < 1.0 - 4.0 * torch.finfo(v.dtype).eps)
         return with_time((2.0 * scale * numerics.sinhc(torch.where(outside, reach * reach, q))) * v, c)
 
     def logmap0(self, x: Tensor) -> Tensor:
@@ -212,9 +218,9 @@ class Lorentz(Manifold):
         return with_time(zeros, self.c.to(zeros.device))
 
     def problems(self, x: Tensor) -> list[str]:
-        words = super().problems(x)
-        if words:
-            return words
+        problems = super().problems(x)
+        if problems:
+            return problems
         if x.dtype not in numerics.LIMITS:
             return [f"expected float32 or float64 points, got {x.dtype}; try x.float()"]
         if x.shape[-1] < 2:

@@ -24,7 +24,7 @@ class Limits:
     ``eps``, so at the limit the conformal factor has a relative error of about ``eps / margin``; a margin any smaller
     would keep points whose distances are mostly rounding.
 
-    ``margin``: distance of ``sqrt(c)|x|`` from 1.
+    ``margin``: distance of ``sqrt(c)|x|`` from 1.  ``conformal_error``: relative error of the conformal factor there.
     """
 
     margin: float
@@ -55,13 +55,13 @@ LIMITS: dict[torch.dtype, Limits] = {
 
 def limits(dtype: torch.dtype) -> Limits:
     """The limits of ``dtype``; half precision is refused, since it cannot represent points beyond a distance of 6."""
-    found = LIMITS.get(dtype)
-    if found is None:
+    known = LIMITS.get(dtype)
+    if known is None:
         raise TypeError(
             f"points of hyperbolic space need float32 or float64, got {dtype}; "
             "convert them with x.float(), or leave autocast before entering the space"
         )
-    return found
+    return known
 
 
 class ProjectionCounter:

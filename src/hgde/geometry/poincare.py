@@ -15,7 +15,14 @@ from hgde.geometry.spaces import SPACES, CurvatureSettings
 
 @SPACES.register("ball")
 class PoincareBall(Manifold):
-    """The ball of curvature ``-c``; ``c`` is a number, trained on request, or a shared :class:`Curvature`."""
+    """The ball of curvature ``-c``; ``c`` is a number, trained on request, or a shared :class:`Curvature`.
+
+    >>> import torch
+    >>> ball = PoincareBall(c=1.0)
+    >>> x = ball.expmap0(torch.tensor([0.5, 0.0]))
+    >>> round(ball.dist0(x).item(), 4), ball.problems(x)
+    (1.0, [])
+    """
 
     Settings = CurvatureSettings
 
@@ -84,9 +91,9 @@ class PoincareBall(Manifold):
         return torch.zeros(*size, dtype=dtype, device=device)
 
     def problems(self, x: Tensor) -> list[str]:
-        words = super().problems(x)
-        if words:
-            return words
+        problems = super().problems(x)
+        if problems:
+            return problems
         if x.dtype not in numerics.LIMITS:
             return [f"expected float32 or float64 points, got {x.dtype}; try x.float()"]
         with torch.no_grad():

@@ -16,11 +16,22 @@ from hgde.registry import RegistryError
 from hgde.sections import Section, SettingsError, build, setting, settings_of
 
 
+def _without_curvature(settings: Product.Settings) -> str | None:
+    curved = any("curvature" in settings_of(SPACES.get(name)).__dataclass_fields__ for name, _ in settings.parsed)
+    return None if curved else "no factor has a curvature"
+
+
 @SPACES.register("product")
 class Product(Manifold):
     """The product of ``parts``, the ``i``-th of dimension ``widths[i]``; every part has its own curvature.
 
     Geodesics, transport and midpoints are those of the parts; squared lengths and distances add up.
+
+    >>> import torch
+    >>> from hgde import Euclidean, PoincareBall
+    >>> both = Product([PoincareBall(), Euclidean()], [2, 3])
+    >>> both.expmap0(torch.zeros(5)).shape
+    torch.Size([5])
     """
 
     @dataclass(frozen=True)
@@ -28,11 +39,21 @@ class Product(Manifold):
         factors: tuple[str, ...] = setting(
             ("ball", "euclidean"), "The factors by name, each as name or name:width; widths left out share the rest."
         )
-        curvature: float = setting(1.0, "The magnitude c of every curved factor's curvature at the start.", above=0.0)
-        learn_curvature: bool = setting(True, "Train the curvatures with the rest.")
+        curvature: float = setting(
+            1.0,
+            "The magnitude c of every curved factor's curvature at the start.",
+            above=0.0,
+            inert=_without_curvature,
+        )
+        learn_curvature: bool = setting(True, "Train the curvatures with the rest.", inert=_without_curvature)
 
         def check(self) -> None:
             parse_factors(self.factors)
+
+        @property
+        def parsed(self) -> list[tuple[str, int | None]]:
+            """Names and widths of the factors, ``None`` where no width is given."""
+            return parse_factors(self.factors)
 
     def __init__(self, parts: Sequence[Manifold], widths: Sequence[int]) -> None:
         super().__init__()
@@ -50,7 +71,7 @@ class Product(Manifold):
     @classmethod
     def build(cls, options: Settings, width: int) -> Product:
         """The product that settings describe, of total dimension ``width``."""
-        factors = parse_factors(options.factors)
+        factors = options.parsed
         given = sum(size or 0 for _, size in factors)
         open_ended = sum(size is None for _, size in factors)
         if (open_ended and width - given < open_ended) or (not open_ended and given != width):
@@ -177,9 +198,9 @@ class Product(Manifold):
         return torch.cat(pieces, dim=-1)
 
     def problems(self, x: Tensor) -> list[str]:
-        words = super().problems(x)
-        if words:
-            return words
+        problems = super().problems(x)
+        if problems:
+            return problems
         if x.shape[-1] != sum(self.coordinates):
             return [f"expected {sum(self.coordinates)} coordinates, {self._extents()}, got {x.shape[-1]}"]
         return [

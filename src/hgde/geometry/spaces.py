@@ -18,7 +18,7 @@ SPACES: Registry[type[Manifold]] = Registry(
 
 @dataclass(frozen=True)
 class CurvatureSettings(Section):
-    """What a space of constant negative curvature is told."""
+    """Settings of a space of constant negative curvature."""
 
     curvature: float = setting(1.0, "The magnitude c of the curvature -c at the start.", above=0.0)
     learn_curvature: bool = setting(True, "Train the curvature with the rest.")

@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SparseFeatures:
-    """An ``[N, F]`` matrix in CSR form. Bag-of-words features stay in it from the file to the gradient."""
+    """An ``[N, F]`` matrix in CSR form. Bag-of-words features stay in it from the file to the gradient.
+
+    >>> import torch
+    >>> import scipy.sparse
+    >>> features = SparseFeatures.from_scipy(scipy.sparse.eye(3, format="csr"))
+    >>> features.shape
+    (3, 3)
+    """
 
     indptr: Tensor
     indices: Tensor

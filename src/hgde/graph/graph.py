@@ -29,6 +29,11 @@ class Graph:
     graph that has them.
 
     Build one with :meth:`from_edges` or :meth:`from_scipy`; the constructor trusts its arguments.
+
+    >>> import torch
+    >>> graph = Graph.from_edges(torch.tensor([[0, 1], [1, 2]]), 3)   # a path, both directions
+    >>> graph.num_edges, graph.degree.tolist()
+    (4, [1, 2, 1])
     """
 
     indptr: Tensor
@@ -160,6 +165,13 @@ class Graph:
         return torch.stack([key // max(self.num_nodes, 1), key % max(self.num_nodes, 1)])
 
     @property
+    def undirected_index(self) -> Tensor:
+        """The column of :attr:`undirected_edges` that each edge belongs to, ``[E]``; -1 for self-loops."""
+        u, v = self.undirected_edges
+        place = torch.searchsorted(u * max(self.num_nodes, 1) + v, self._pair_keys)
+        return torch.where(self.rows == self.indices, -1, place)
+
+    @property
     def _pair_keys(self) -> Tensor:
         """``min * N + max`` of the two ends of each edge, ``[E]``."""
         low, high = torch.minimum(self.rows, self.indices), torch.maximum(self.rows, self.indices)
@@ -241,10 +253,12 @@ class Graph:
 
 def _checked_pairs(edges: Any, num_nodes: int | None) -> tuple[Tensor, Tensor, int]:
     pairs = torch.as_tensor(np.asarray(edges) if not isinstance(edges, Tensor) else edges)
-    if isinstance(edges, list):
-        pairs = pairs.reshape(-1, 2).T
     if pairs.numel() == 0:
-        pairs = torch.zeros(2, 0, dtype=torch.int64)
+        pairs = torch.zeros(2, 0, dtype=torch.int64, device=pairs.device)
+    elif isinstance(edges, list):
+        if pairs.dim() != 2 or pairs.shape[1] != 2:
+            raise GraphError(f"a list of edges must hold pairs (source, target), got shape {list(pairs.shape)}")
+        pairs = pairs.T
     if pairs.dim() != 2 or pairs.shape[0] != 2:
         raise GraphError(f"edges must have shape [2, E] (sources, then targets), got {list(pairs.shape)}")
     if pairs.is_floating_point() or pairs.is_complex() or pairs.dtype == torch.bool:

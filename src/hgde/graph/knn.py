@@ -27,6 +27,8 @@ def nearest_neighbours(features: Features, k: int, *, block: int = 512) -> Tenso
     if not 1 <= k <= num_nodes:
         raise GraphError(f"k must be between 1 and the number of nodes ({num_nodes}), got {k}")
     points = dense.double()
+    if not bool(torch.isfinite(points).all()):
+        raise GraphError("nearest neighbours need finite features, got NaN or infinity; fill in or drop such rows")
     # Distances do not change, the cancellation in the formula does.
     centred = points - points.mean(0)
     square = (centred * centred).sum(1)
@@ -75,6 +77,8 @@ def knn_graph(features: Features, k: int = 5, *, include_self: bool = True, bloc
     so ``k = 5`` joins each node with its 4 nearest others. Loops are not stored.
     """
     num_nodes = int(features.shape[0])
+    if not include_self and not 1 <= k < num_nodes:
+        raise GraphError(f"k must be between 1 and the number of other nodes ({num_nodes - 1}), got {k}")
     neighbours = nearest_neighbours(features, k if include_self else k + 1, block=block)[:, 1:]
     targets = torch.arange(num_nodes, device=neighbours.device).repeat_interleave(neighbours.shape[1])
     return Graph.from_edges(torch.stack([neighbours.reshape(-1), targets]), num_nodes)

@@ -53,7 +53,7 @@ class Fitted:
                 features = self.preprocessor.transform(stored, problem.graph).to(number_type(self.settings))
             except (AttributeError, IndexError, KeyError, TypeError, RuntimeError) as error:
                 raise RunError(
-                    f"the preprocessing stored in a model.safetensors of {self.folder.path} does not fit the run's data "
+                    f"the preprocessing stored in a model.safetensors of {self.folder.path} does not fit its data "
                     f"({type(error).__name__}: {_first_line(error)})"
                 ) from None
             self.own = Prepared(dataset, problem.with_features(features), self.preprocessor)

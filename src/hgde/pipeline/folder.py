@@ -17,15 +17,16 @@ from typing import Any
 
 from hgde.data import Dataset
 from hgde.data.store import load_dataset, save_dataset
+from hgde.files import write_atomically
 from hgde.graph import Graph
-from hgde.pipeline.problems import graph_problem, load_problem, save_problem
+from hgde.pipeline.problems import load_problem, save_problem
 from hgde.pipeline.settings import Settings, restore_settings
 from hgde.registry import untrusted
 from hgde.sections import SettingsError
 from hgde.tasks import Problem, Task
-from hgde.training.checkpoint import write_atomically
 
 FORMAT = 2
+_LARGEST_JSON = 256 << 20
 _START = ("settings.json", "run.json", "data.safetensors", "problem.safetensors")
 
 
@@ -93,8 +94,10 @@ class RunFolder:
         """A JSON file of the folder, which must hold an object."""
         path = self.path / name
         try:
+            if path.stat().st_size > _LARGEST_JSON:
+                raise RunError(f"{path} is damaged: it is larger than {_LARGEST_JSON >> 20} MiB")
             content = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise RunError(
                 f"{self.path} is not the folder of a run (no {name} in it); train one with `hgde train`"
             ) from None
@@ -141,9 +144,6 @@ class RunFolder:
         dataset = load_dataset(path)
         if dataset.hash != self.facts()["data_hash"]:
             raise RunError(f"{path} is not the data that the run was started with")
-        problem = graph_problem(dataset.graph)
-        if problem is not None:
-            raise RunError(f"{path} is damaged: the graph cannot be used, {problem}")
         return dataset
 
     def problem(self, task: Task, graph: Graph) -> Problem:
@@ -152,7 +152,11 @@ class RunFolder:
 
     def start(self, settings: Settings, dataset: Dataset, problem: Problem, facts: Mapping[str, Any]) -> None:
         """Write what a run is known by; the settings last, since a folder that has them is a run."""
-        save_dataset(self.path / "data.safetensors", dataset)
+        path = self.path / "data.safetensors"
+        try:
+            save_dataset(path, dataset)
+        except OSError as error:
+            raise RunError(f"could not write {path}: {error.strerror}; make room, or choose another folder") from None
         save_problem(self.path / "problem.safetensors", problem, dataset.graph)
         self.write("run.json", facts)
         self.write_settings(settings)

@@ -1,8 +1,8 @@
 """Presets: configurations that a model brings, and the choice among them on the user's own validation part.
 
 Settings that the user gave win over a preset. ``auto`` trains every candidate for a few epochs, drops the weaker half,
-trains the rest longer, and so on (successive halving); the last one left is trained to the end. What stopping and going
-on gives is what training without a pause would have given, so a run that chose a preset equals one that was told it.
+trains the rest longer, and so on (successive halving); the last one left is trained to the end. Training that was
+paused gives what training without a pause gives, so a run that chose a preset equals one that was started with it.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class Choice:
 
     def lines(self) -> list[str]:
         """The log in words, a line per rung."""
-        told = []
+        lines = []
         for rung in self.rungs:
             ordered = sorted(rung.scores.items(), key=lambda item: -item[1])
             shown = ", ".join(f"{name} {100 * score:.1f}" for name, score in ordered)
-            told.append(f"epoch {rung.epoch}: {shown}")
-        return [*told, f"chosen: {self.chosen}" + (f" ({self.reason})" if self.reason else "")]
+            lines.append(f"epoch {rung.epoch}: {shown}")
+        return [*lines, f"chosen: {self.chosen}" + (f" ({self.reason})" if self.reason else "")]
 
 
 def preset_names(settings: Settings, problem: Problem) -> list[str]:
@@ -92,7 +92,9 @@ def choose(
     """Successive halving among the candidates; the trainer of the last one left is ready to go on."""
     racers = {name: _Racer(make(name)) for name in names}
     choice = Choice(names[0])
-    for epoch in RUNGS:
+    longest = max(racer.trainer.settings.epochs for racer in racers.values())
+    rungs = [*(epoch for epoch in RUNGS if epoch < longest), min(RUNGS[-1], longest)]
+    for epoch in dict.fromkeys(rungs):
         if len(racers) == 1:
             break
         for racer in racers.values():
@@ -100,7 +102,7 @@ def choose(
         scores = {name: racer.score() for name, racer in racers.items()}
         # Equal scores go to the candidate that is listed first: the simpler one.
         ordered = sorted(racers, key=lambda name: (-scores[name], names.index(name)))
-        kept = ordered[: (len(ordered) + 1) // 2] if epoch != RUNGS[-1] else ordered[:1]
+        kept = ordered[: (len(ordered) + 1) // 2] if epoch != rungs[-1] else ordered[:1]
         choice.rungs.append(Rung(epoch, scores, kept))
         if on_rung is not None:
             on_rung(choice.rungs[-1])
@@ -110,7 +112,7 @@ def choose(
 
 
 class _Racer:
-    """A candidate in training, with what it said of the validation part epoch by epoch."""
+    """A candidate in training, with its predictions for the validation part, epoch by epoch."""
 
     def __init__(self, trainer: Trainer) -> None:
         self.trainer = trainer

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
 from hgde.graph import Graph
+from hgde.graph.checks import graph_problem
 from hgde.tasks import PARTS, Part, Problem, Task
 from hgde.training import checkpoint
 
@@ -57,19 +57,3 @@ def _read_graph(path: Path, stored: dict[str, Tensor], num_nodes: int) -> Graph:
     if problem is not None:
         raise checkpoint.CheckpointError(f"{path} is damaged: the graph cannot be used, {problem}")
     return graph
-
-
-def graph_problem(graph: Graph) -> str | None:
-    """What is wrong with a graph from a file. Compiled kernels trust the arrays, so nothing may point outside."""
-    indptr, indices, weights = graph.indptr, graph.indices, graph.weights
-    if indptr.dtype != torch.int64 or indices.dtype != torch.int64 or indptr.dim() != 1 or indices.dim() != 1:
-        return "its arrays are not whole numbers in one dimension"
-    if indptr.numel() == 0 or int(indptr[0]) != 0 or int(indptr[-1]) != indices.numel():
-        return "its rows do not cover its edges"
-    if bool((indptr[1:] < indptr[:-1]).any()):
-        return "its rows overlap"
-    if indices.numel() and not 0 <= int(indices.min()) <= int(indices.max()) < indptr.numel() - 1:
-        return "an edge leads outside"
-    if weights is not None and (weights.shape != indices.shape or not bool((weights > 0).all())):
-        return "its weights are not a positive number for each edge"
-    return None

@@ -56,7 +56,13 @@ class RunSettings(Section):
 
 @dataclass(frozen=True)
 class Settings(Section):
-    """What a run depends on. Two runs with equal settings, data and versions give the same bits."""
+    """What a run depends on. Two runs with equal settings, data and versions give the same bits.
+
+    >>> from hgde import make_settings
+    >>> settings = make_settings({"model": {"width": 8}})
+    >>> settings.model.options.width, settings.replace({"run.seeds": 3}).run.seeds
+    (8, 3)
+    """
 
     preset: str = setting(
         "auto",
@@ -86,6 +92,9 @@ def make_settings(given: Mapping[str, Any] | None = None, *, lenient: bool = Fal
     """Settings from nested plain values; what is not given has its default.
 
     ``lenient`` lets settings be that cannot act, as those of a preset under what a user gave.
+
+    >>> make_settings({"model": {"name": "gcn"}, "training": {"lr": 0.05}}).training.lr
+    0.05
     """
     values = dict(given or {})
     made = build(Settings, values) if lenient else from_dict(Settings, values)

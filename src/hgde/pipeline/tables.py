@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from hgde.data import DataError
+from hgde.files import write_atomically
 from hgde.tasks import Table
-from hgde.training.checkpoint import write_atomically
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".npz")
 

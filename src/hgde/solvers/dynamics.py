@@ -18,6 +18,13 @@ class Flow:
 
     The two are tied by ``X = log_x(F)`` and ``F = exp_x(X)`` (paper, def:manifold-vector-field and def:manifold-flow).
     Graph diffusion gives a flow.
+
+    >>> import torch
+    >>> from hgde import PoincareBall, odeint
+    >>> towards = Flow(lambda t, x: 0.5 * x)        # points, not tangent vectors
+    >>> x0 = torch.tensor([[0.6, 0.0]])
+    >>> bool(odeint(towards, x0, [0.0, 1.0], manifold=PoincareBall(), method="heuler").final.norm() < 0.6)
+    True
     """
 
     def __init__(self, function: FieldFunction) -> None:

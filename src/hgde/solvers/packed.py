@@ -106,4 +106,4 @@ class Packed(Manifold):
 
     def problems(self, x: Tensor) -> list[str]:
         own = zip(self.parts, self.unpack(x), strict=True)
-        return [f"part {i}: {words}" for i, (part, t) in enumerate(own) for words in part.problems(t)]  # type: ignore[operator]
+        return [f"part {i}: {problem}" for i, (part, t) in enumerate(own) for problem in part.problems(t)]  # type: ignore[operator]

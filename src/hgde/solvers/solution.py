@@ -59,6 +59,12 @@ class Solution:
     it ended at as its last, with the state there.  ``trajectory``: one state per time, a tensor or, where ``x0`` was
     one, a tuple of tensors.  ``order``: the order this method has on this manifold.  ``event``: which of the events
     stopped it.  ``message``: what to do about a failure.
+
+    >>> import torch
+    >>> from hgde import odeint
+    >>> solution = odeint(lambda t, x: -x, torch.ones(1), [0.0, 1.0], method="rk4", step=0.1)
+    >>> round(solution.final.item(), 4), solution.statistics.accepted
+    (0.3679, 10)
     """
 
     times: tuple[float, ...]

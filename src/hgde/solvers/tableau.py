@@ -103,24 +103,24 @@ def _order_residuals(tableau: Tableau, weights: Row, order: int) -> dict[str, fl
 
 def check(tableau: Tableau) -> list[str]:
     """What contradicts the table's claims: row sums, order conditions of both weight sets, interpolation."""
-    words = []
+    problems = []
     if len(tableau.matrix) != len(tableau.nodes) or len(tableau.weights) != len(tableau.nodes):
         return [f"{tableau.name}: expected {len(tableau.nodes)} rows and weights"]
     for i, (row, node) in enumerate(zip(tableau.matrix, tableau.nodes, strict=True)):
         if len(row) != i:
-            words.append(f"{tableau.name}: row {i} has {len(row)} entries, an explicit method has {i}")
+            problems.append(f"{tableau.name}: row {i} has {len(row)} entries, an explicit method has {i}")
         if abs(sum(row) - node) > 1e-14:
-            words.append(f"{tableau.name}: row {i} sums to {sum(row)}, its node is {node}")
+            problems.append(f"{tableau.name}: row {i} sums to {sum(row)}, its node is {node}")
     for name, residual in _order_residuals(tableau, tableau.weights, tableau.order).items():
         if abs(residual) > 1e-14:
-            words.append(f"{tableau.name}: order condition {name} is off by {residual:.1e}")
+            problems.append(f"{tableau.name}: order condition {name} is off by {residual:.1e}")
     if tableau.embedded is not None:
         for name, residual in _order_residuals(tableau, tableau.embedded, tableau.order - 1).items():
             if abs(residual) > 1e-14:
-                words.append(f"{tableau.name}: embedded order condition {name} is off by {residual:.1e}")
+                problems.append(f"{tableau.name}: embedded order condition {name} is off by {residual:.1e}")
     if tableau.bump is not None and abs(sum(tableau.bump)) > 1e-13:
-        words.append(f"{tableau.name}: the interpolation weights sum to {sum(tableau.bump)}, not 0")
-    return words
+        problems.append(f"{tableau.name}: the interpolation weights sum to {sum(tableau.bump)}, not 0")
+    return problems
 
 
 EULER = Tableau("euler", 1, (0.0,), ((),), (1.0,))

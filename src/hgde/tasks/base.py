@@ -143,7 +143,12 @@ class SelectNodes(nn.Module):
 
 
 class Task(ABC):
-    """The question. Subclasses are registered and say which kind of predictions they make (see ``tasks.metrics``)."""
+    """The question. Subclasses are registered and say which kind of predictions they make (see ``tasks.metrics``).
+
+    >>> from hgde import TASKS
+    >>> issubclass(TASKS.get("nodes"), Task)
+    True
+    """
 
     Settings: ClassVar[type[Section]]
     kind: ClassVar[str]

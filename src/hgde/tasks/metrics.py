@@ -54,7 +54,15 @@ METRICS: Registry[Metric] = Registry(
 
 
 def metric(name: str, *kinds: str, larger_is_better: bool = True) -> Callable[[Score], Metric]:
-    """Decorator that registers a function as a metric."""
+    """Decorator that registers a function as a metric.
+
+    >>> from hgde import METRICS
+    >>> @metric("share_of_first", "classes")
+    ... def share_of_first(predictions, truth):
+    ...     return float((predictions.argmax(-1) == 0).double().mean())
+    >>> "share_of_first" in METRICS.names()
+    True
+    """
 
     def make(function: Score) -> Metric:
         made = Metric(name, function, kinds, larger_is_better)
@@ -71,10 +79,10 @@ def fitting(kind: str) -> list[str]:
 
 def metric_for(name: str, kind: str) -> Metric:
     """The metric of that name, refused with those that do fit where it does not."""
-    found = METRICS.get(name)
-    if kind not in found.kinds:
+    entry = METRICS.get(name)
+    if kind not in entry.kinds:
         raise MetricError(f"{name} does not score {kind}; these do: {', '.join(fitting(kind))}")
-    return found
+    return entry
 
 
 def probabilities(predictions: Tensor) -> Tensor:

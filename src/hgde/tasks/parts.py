@@ -19,8 +19,8 @@ def check_protocol(dataset: Dataset, data: DataSettings) -> None:
     """Refuse ``published`` where nothing was: a graph of the user's own whose nodes are split at random."""
     if data.protocol == "published" and dataset.spec is None and not dataset.fixed_splits:
         raise SettingsError(
-            f"data.protocol = published has no effect: {dataset.name} is a graph of your own without a stored split, and "
-            "its nodes are split at random; leave it out, or add a column split"
+            f"data.protocol = published has no effect: {dataset.name} is a graph of your own without a stored split, "
+            "and its nodes are split at random; leave it out, or add a column split"
         )
 
 

@@ -6,14 +6,14 @@ Loading one never executes code.
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+
+from hgde.files import WriteError, write_atomically
 
 T = TypeVar("T")
 
@@ -25,37 +25,16 @@ class CheckpointError(RuntimeError):
 
 
 def save(path: Path, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
-    """Write atomically: to a temporary file beside ``path``, flushed to disk, then renamed over it."""
+    """Write tensors and a description that JSON can hold, in one step."""
     from safetensors.torch import save as to_bytes
 
     payload = to_bytes(
         {k: v.detach().cpu().contiguous().clone() for k, v in tensors.items()}, {_META: json.dumps(meta)}
     )
-    write_atomically(path, payload)
-
-
-def write_atomically(path: Path, payload: bytes) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
-        # Not tempfile: its files are for the owner's eyes only, and this one becomes a result to be shared.
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    except OSError as error:
-        raise CheckpointError(f"cannot write to {path.parent}: {error.strerror}") from error
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(payload)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if not isinstance(error, OSError):
-            raise
-        kept = "the previous one is intact" if path.exists() else "there is no earlier one"
-        raise CheckpointError(
-            f"could not write {path}: {error.strerror}; {kept}. Make room, then go on (hgde train --resume)"
-        ) from error
+        write_atomically(path, payload)
+    except WriteError as error:
+        raise CheckpointError(f"{error}. Make room, then go on (hgde train --resume)") from error
 
 
 def load(path: Path, *, allow_gaps: bool = False) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -84,8 +63,8 @@ def read_field(path: Path, values: Mapping[str, Any], name: str, kind: type[T]) 
     """A field of a checkpoint's description, refused by name where it is missing or of another type."""
     value = values.get(name)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        found = type(value).__name__ if name in values else "nothing"
-        raise CheckpointError(f"{path} is damaged: field {name!r} should be {kind.__name__}, it is {found}")
+        actual = type(value).__name__ if name in values else "nothing"
+        raise CheckpointError(f"{path} is damaged: field {name!r} should be {kind.__name__}, it is {actual}")
     return value
 
 

@@ -422,3 +422,11 @@ def test_values_in_the_neutral_form(tmp_path):
     assert read_graph(tmp_path / "s.npz").label_sets.tolist() == [[1, 0], [0, 1], [-1, -1]]
     with pytest.raises(DataError, match=r"id_column has no effect on a \.npz file"):
         read_graph(tmp_path / "s.npz", id_column="x")
+
+
+def test_an_empty_split_column_says_nothing(tmp_path):
+    (tmp_path / "edges.csv").write_text("source,target\na,b\n")
+    (tmp_path / "nodes.csv").write_text("id,label,split,x\na,u,,1\nb,v,,2\n")
+    dataset = read_graph(tmp_path / "edges.csv", tmp_path / "nodes.csv")
+    assert dataset.fixed_splits == {}
+    assert dataset.column_names == ["x"]

@@ -137,7 +137,7 @@ def test_results_are_kept_when_asked_and_a_damaged_file_is_set_aside(tmp_path, m
         assert "set aside" in caplog.text
         assert stored.with_name(f"{stored.name}.damaged").read_bytes() == damage
         assert stored.read_bytes() == whole
-    ollivier_ricci(graph, 0.25, cache_dir=tmp_path, cache=True)
+    ollivier_ricci(graph, 0.25, cache_dir=tmp_path)
     assert len(list((tmp_path / "ricci").glob("*.npz"))) == 2
 
 

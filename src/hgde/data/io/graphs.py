@@ -31,6 +31,7 @@ class ColumnChoice:
     source: str | None = None
     target: str | None = None
     weight: str | None = None
+    read_split: bool = True
 
 
 def read_graph(
@@ -46,6 +47,7 @@ def read_graph(
     weight_column: str | None = None,
     delimiter: str | None = None,
     neighbours: int = 5,
+    read_split: bool = True,
     name: str | None = None,
 ) -> Dataset:
     """Read a graph of one's own.
@@ -67,6 +69,7 @@ def read_graph(
         weight_column: of edge weights, positive numbers, if it is not ``weight``.
         delimiter: what separates cells in text tables, if not what the file's ending says.
         neighbours: of the graph built for an NPZ file without edges.
+        read_split: look into the column of parts; if not, it is left aside whatever it holds, and is no feature.
         name: name of the data set; default: the file's.
 
     Node names are kept as strings in ``ids``, in the order of ``nodes``. Self-loops are dropped and repeated edges
@@ -75,11 +78,15 @@ def read_graph(
 
     Raises:
         DataError: naming the file, the line and the column, for anything that cannot be used.
+
+    >>> import networkx
+    >>> read_graph(networkx.path_graph(4)).num_nodes
+    4
     """
     from hgde.data.io.objects import is_graph_object, read_object
 
     labels = _names(label_column)
-    choice = ColumnChoice(id_column, labels, split_column, source_column, target_column, weight_column)
+    choice = ColumnChoice(id_column, labels, split_column, source_column, target_column, weight_column, read_split)
     if not isinstance(edges, str | Path):
         table = _node_table(nodes, delimiter)
         if is_graph_object(edges):

@@ -36,7 +36,7 @@ def nodes_from_table(table: Table, name: str, choice: ColumnChoice) -> Dataset:
     label_columns = _label_columns(table, choice.label)
     split_column = table.find(_SPLIT, choice.split)
     targets = _targets(table, label_columns)
-    splits = _split(table, split_column, label_columns)
+    splits = _split(table, split_column, label_columns) if choice.read_split else None
     used = {key, split_column, *label_columns}
     features, meta = feature_columns(table, [column for column in table.columns if column not in used])
     empty = Graph.from_edges(torch.zeros(2, 0, dtype=torch.int64), len(ids))
@@ -155,11 +155,18 @@ def _split(table: Table, column: str | None, label_columns: list[str]) -> tuple[
         if not text:
             continue
         if text not in _PARTS:
-            raise table.error(f"expected train, val, test or nothing, got {value[:40]!r}", row, column)
+            raise table.error(
+                f"expected train, val, test or nothing, got {value[:40]!r}; correct it, or rename the column if "
+                "it does not say how to split the nodes",
+                row,
+                column,
+            )
         if labels and not any(cells[row] for cells in labels):
             raise table.error(f"a node of the {_PARTS[text]} part has no label", row, label_columns[0])
         parts[_PARTS[text]].append(row)
     missing = [part for part, rows in parts.items() if not rows]
+    if len(missing) == len(parts):
+        return None  # an empty column says nothing
     if missing:
         raise table.error(f"no node is marked {' or '.join(missing)}; mark some, or leave the column out", None, column)
     train, val, test = (torch.tensor(rows, dtype=torch.int64) for rows in parts.values())

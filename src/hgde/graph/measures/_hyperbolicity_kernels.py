@@ -20,7 +20,7 @@ def search_64(indptr: Array, indices: Array, sources: Array, lanes: Array, targe
     one = np.uint64(1)
     for lane in range(sources.size):
         front[sources[lane]] |= one << np.uint64(lane)
-    found = np.full(targets.size, -1, dtype=np.int32)
+    hops = np.full(targets.size, -1, dtype=np.int32)
     open_pairs = np.arange(targets.size)
     num_open = targets.size
     level = 0
@@ -32,7 +32,7 @@ def search_64(indptr: Array, indices: Array, sources: Array, lanes: Array, targe
         for place in range(num_open):
             pair = open_pairs[place]
             if (seen[targets[pair]] >> np.uint64(lanes[pair])) & one:
-                found[pair] = level
+                hops[pair] = level
             else:
                 open_pairs[still_open] = pair
                 still_open += 1
@@ -48,7 +48,7 @@ def search_64(indptr: Array, indices: Array, sources: Array, lanes: Array, targe
                 alive = True
         front, following = following, front
         level += 1
-    return found
+    return hops
 
 
 @numba.njit(cache=True)

@@ -136,11 +136,11 @@ def _next_receiver(one: Any, two: Any, within: Any, alive: Any, open_: Any, s: i
                 near = two[s, k] & ~one[s, k]
             elif cost == 3:
                 near = ~two[s, k]
-            found = near & at & alive[k]
-            if found & open_[k] != 0:
-                return (k << 6) + _lowest(found & open_[k])
-            if found != 0 and other < 0:
-                other = (k << 6) + _lowest(found)
+            candidates = near & at & alive[k]
+            if candidates & open_[k] != 0:
+                return (k << 6) + _lowest(candidates & open_[k])
+            if candidates != 0 and other < 0:
+                other = (k << 6) + _lowest(candidates)
     return other
 
 

@@ -43,6 +43,8 @@ def hyperbolicity(
     ``samples`` independent 4-tuples; distances come from breadth-first searches 64 sources at a time, so no table of
     all pairs is made.
     """
+    if samples < 2:
+        raise ValueError(f"expected at least two samples, for a confidence interval of their mean, got {samples}")
     indptr, indices = _largest_component(graph)
     num_nodes = indptr.size - 1
     if num_nodes < 4:

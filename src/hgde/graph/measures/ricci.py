@@ -45,25 +45,32 @@ def ollivier_ricci(
 
     Args:
         alpha: mass that stays at a node, ``0 <= alpha <= 1``.
-        cache_dir: folder of stored results, named by the graph's hash and ``alpha``; see :func:`cache_folder`.
+        cache_dir: folder of stored results, named by the graph's hash and ``alpha``; implies ``cache``. By default
+            :func:`cache_folder`.
         progress: show a progress bar when the work takes more than a few seconds.
         cache: read and write stored results. For a graph that will be met again; one that lives for an epoch, such as
             a graph with some edges hidden, would only fill the disk.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> triangle = Graph.from_edges(torch.tensor([[0, 1, 2], [1, 2, 0]]), 3)
+    >>> ollivier_ricci(triangle, alpha=0.0).tolist()
+    [0.5, 0.5, 0.5, 0.5, 0.5, 0.5]
     """
     if not 0 <= alpha <= 1:
         raise ValueError(f"alpha is the share of mass that stays at a node, between 0 and 1, got {alpha}")
-    path = _path(graph, alpha, cache_folder() if cache_dir is None else Path(cache_dir)) if cache else None
+    path = None
+    if cache or cache_dir is not None:
+        path = _path(graph, alpha, cache_folder() if cache_dir is None else Path(cache_dir))
     if path is not None:
         stored = _load(path, graph.num_edges)
         if stored is not None:
             return stored.to(graph.device)
     pairs = graph.undirected_edges.cpu()
     values = _curvatures(pairs, graph.num_nodes, alpha, progress)
-    low, high = torch.minimum(graph.rows, graph.indices).cpu(), torch.maximum(graph.rows, graph.indices).cpu()
-    width = max(graph.num_nodes, 1)
+    pair = graph.undirected_index.cpu()
     result = torch.zeros(graph.num_edges, dtype=torch.float64)
-    proper = low != high
-    result[proper] = values[torch.searchsorted(pairs[0] * width + pairs[1], (low * width + high)[proper])]
+    result[pair >= 0] = values[pair[pair >= 0]]
     if path is not None:
         _store(path, result)
     return result.to(graph.device)
@@ -87,7 +94,8 @@ def _curvatures(pairs: Tensor, num_nodes: int, alpha: float, progress: bool) -> 
     work = degree[ends[0]] * degree[ends[1]]
     # The longest first, dealt out in small parts: no thread is left with a hub at the end.
     order = np.argsort(-work, kind="stable")
-    parts = [order[k :: max(1, min(256, count // 64))] for k in range(max(1, min(256, count // 64)))]
+    num_parts = max(1, min(256, count // 64))
+    parts = [order[k::num_parts] for k in range(num_parts)]
     out = np.empty(count)
     total = int(work.sum())
     with (

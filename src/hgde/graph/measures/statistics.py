@@ -32,7 +32,7 @@ def component_labels(graph: Graph) -> Tensor:
     from scipy.sparse.csgraph import connected_components
 
     if graph.num_nodes == 0:
-        return torch.zeros(0, dtype=torch.int64)
+        return torch.zeros(0, dtype=torch.int64, device=graph.device)
     _, labels = connected_components(graph.to_scipy(), directed=True, connection="weak")
     return torch.from_numpy(labels.astype("int64")).to(graph.device)
 

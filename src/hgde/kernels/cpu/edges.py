@@ -5,9 +5,9 @@ of ``partial``, and those lines are added in order afterwards: the result does n
 Within a block, rows go by strips and edges by chunks: inner products of a chunk first, then the scalars of all its
 edges in one vectorised loop, then the sums while the neighbours' rows are still in cache.
 
-For an edge ``(i, j)``, ``x = z_i``, ``y = z_j``, ``log_x(y) = s (B_x (y - x) - c|y-x|^2 x)`` with a scalar ``s``. The
-differences of points, and sums of them, keep the arrays' dtype: their errors are relative to what is small. ``B``, the
-radial sums and every scalar are doubles, and a row's vectors are put together from them in doubles.
+For an edge ``(i, j)``, ``x = z_i``, ``y = z_j``, ``log_x(y) = s (B_x (y - x) - c|y-x|^2 x)`` with a scalar ``s``.
+Only what is read and written has the arrays' dtype; differences, scalars and sums are doubles. The conversion costs
+next to nothing beside the wait for a neighbour's row.
 
 An edge's weight is ``values[e]`` (``*_edges``), or ``table[index[e]] edge[e]`` for each channel, then scaled by row
 (``*_channels``; ``edge`` is 1 unless ``weighted``).
@@ -19,7 +19,7 @@ from typing import Any
 
 from hgde.kernels.cpu.compile import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
 from hgde.kernels.cpu.exponential import PUSHED, SCALARS
-from hgde.kernels.cpu.lanes import LANES, fma, larger, load, prefetch, spread, store, total, wide, widened, zeros
+from hgde.kernels.cpu.lanes import LANES, fma, larger, load, prefetch, spread, store, total, wide
 from hgde.kernels.cpu.rows import flow_strip, flow_strip_backward
 from hgde.kernels.cpu.scalars import artanh_ratio, artanh_ratio_slope
 from hgde.kernels.cpu.sizes import CHUNK, EDGE_SCALARS, PARTIALS, PROJECTED, STRIP
@@ -76,10 +76,10 @@ def chunk_products(
         upto = min(stop, indptr[i + 1])
         for o in range(e, upto):
             j, ahead = indices[o], indices[min(o + AHEAD, last)]
-            delta = zeros(z)
+            delta = spread(0.0)
             for k in range(0, d, LANES):
                 prefetch(z, ahead * d + k)
-                t = load(z, j * d + k) - load(z, i * d + k)
+                t = wide(z, j * d + k) - wide(z, i * d + k)
                 delta = fma(t, t, delta)
             s[DELTA + o - start], s[BI + o - start], s[BJ + o - start] = total(delta), b[i], b[j]
         e = upto
@@ -111,10 +111,10 @@ def gather_edges(
                 s[PUSHED + row] += s[OUT + o - start]
             # Columns outside, edges inside: the sum stays in a register.
             for k in range(0, d, LANES):
-                own, sums = load(z, (first + row) * d + k), zeros(z)
+                own, sums = wide(z, (first + row) * d + k), load(s, v + row * d + k)
                 for o in range(e, upto):
-                    sums = fma(s[S + o - start], load(z, indices[o] * d + k) - own, sums)
-                store(s, v + row * d + k, load(s, v + row * d + k) + widened(sums))
+                    sums = fma(s[S + o - start], wide(z, indices[o] * d + k) - own, sums)
+                store(s, v + row * d + k, sums)
             e = upto
     for r in range(n):
         b_i, pushed, pull = b[first + r], s[PUSHED + r], 0.0
@@ -150,13 +150,14 @@ def gather_channels(
                 row += 1
             upto = min(stop, indptr[first + row + 1])
             for k in range(0, d, LANES):
-                own, sums, pushes = load(z, (first + row) * d + k), zeros(z), load(s, push + row * d + k)
+                at = row * d + k
+                own, sums, pushes = wide(z, first * d + at), load(s, v + at), load(s, push + at)
                 for o in range(e, upto):
-                    a = load(table, index[o] * d + k)
-                    sums = fma(s[S + o - start] * a, load(z, indices[o] * d + k) - own, sums)
-                    pushes = fma(s[OUT + o - start], widened(a), pushes)
-                store(s, push + row * d + k, pushes)
-                store(s, v + row * d + k, load(s, v + row * d + k) + widened(sums))
+                    a = wide(table, index[o] * d + k)
+                    sums = fma(s[S + o - start] * a, wide(z, indices[o] * d + k) - own, sums)
+                    pushes = fma(s[OUT + o - start], a, pushes)
+                store(s, push + at, pushes)
+                store(s, v + at, sums)
             e = upto
     for r in range(n):
         for k in range(0, d, LANES):

@@ -161,11 +161,11 @@ def backward_edges(
 @kernel
 def backward_channels(
     begin: Int, end: Int, s: Doubles, blocks: Ints, group: Int, around: Ints, neighbours: Ints, in_edge: Ints,
-    out_edge: Ints, d: Int, z: Reals, g: Reals, known: Doubles, table: Reals, index: Ints, weighted: Int,
+    out_edge: Ints, d: Int, z: Reals, g: Reals, rest: Reals, known: Doubles, table: Reals, index: Ints, weighted: Int,
     edge: Reals, c: Double, gz: Reals, gtable: Reals, stride: Int, wanted: Int, gedge: Reals, partial: Doubles,
 ) -> None:  # fmt: skip
     """The same for weights per channel; block ``p`` adds to copy ``p // group`` of the table's gradient."""
-    sums = BUFFERS
+    sums, mine = BUFFERS, BUFFERS + d
     for k in range(0, d, LANES):
         store(s, sums + k, spread(0.0))
     for part in range(begin, end):
@@ -180,26 +180,28 @@ def backward_channels(
                     i += 1
                 upto = min(stop, around[i + 1])
                 b_i = known[2 * i]
+                for k in range(0, d, LANES):
+                    store(s, mine + k, wide(g, i * d + k) + wide(rest, i * d + k))
                 for place in range(e, upto):
                     o = place - start
                     j, ahead = neighbours[place], neighbours[min(place + AHEAD, last)]
                     here, there = in_edge[place], out_edge[place]
                     row_in, row_out = index[max(here, 0)] * d, index[max(there, 0)] * d
                     prefetch(index, max(out_edge[min(place + AHEAD, last)], 0))
-                    delta, ge_in, ge_out = zeros(z), zeros(z), zeros(z)
+                    delta, ge_in, ge_out = spread(0.0), spread(0.0), spread(0.0)
                     gx_in, gx_out = spread(0.0), spread(0.0)
                     for k in range(0, d, LANES):
                         prefetch(z, ahead * d + k)
                         prefetch(g, ahead * d + k)
-                        y, own = load(z, j * d + k), load(z, i * d + k)
-                        outward = load(g, j * d + k) * load(table, row_out + k)
-                        inward = load(g, i * d + k) * load(table, row_in + k)
+                        y, own = wide(z, j * d + k), wide(z, i * d + k)
+                        outward = wide(g, j * d + k) * wide(table, row_out + k)
+                        inward = load(s, mine + k) * wide(table, row_in + k)
                         t = y - own
                         delta = fma(t, t, delta)
                         ge_in = fma(inward, t, ge_in)
                         ge_out = fma(outward, t, ge_out)
-                        gx_in = fma(widened(inward), widened(own), gx_in)
-                        gx_out = fma(widened(outward), widened(y), gx_out)
+                        gx_in = fma(inward, own, gx_in)
+                        gx_out = fma(outward, y, gx_out)
                     s[DELTA + o], s[GEI + o], s[GEO + o] = total(delta), total(ge_in), total(ge_out)
                     s[BI + o], s[BJ + o], s[GXI + o], s[GXO + o] = b_i, known[2 * j], total(gx_in), total(gx_out)
                     s[AI + o] = 0.0 if here < 0 else (edge[here] if weighted != 0 else 1.0)
@@ -218,13 +220,13 @@ def backward_channels(
                     ec += s[EC + o]
                     to_z += s[TO_Z + o]
                 for k in range(0, d, LANES):
-                    own, here, mine = load(z, row * d + k), zeros(z), load(g, row * d + k)
+                    own, here, ours = load(z, row * d + k), zeros(z), load(g, row * d + k)
                     for place in range(e, upto):
                         o, at = place - start, neighbours[place] * d + k
                         row_in, row_out = index[max(in_edge[place], 0)] * d, index[max(out_edge[place], 0)] * d
                         outward = load(g, at) * load(table, row_out + k)
                         here = fma(s[ALONG + o], load(z, at) - own, fma(s[TO_NEIGHBOUR + o], outward, here))
-                        here = fma(s[TO_G + o] * mine, load(table, row_in + k), here)
+                        here = fma(s[TO_G + o] * ours, load(table, row_in + k), here)
                     store(s, sums + k, load(s, sums + k) + widened(here))
                 if wanted != 0:
                     for place in range(e, upto):

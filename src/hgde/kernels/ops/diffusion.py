@@ -100,8 +100,8 @@ class _Step:
         if self.channels:
             group = -(-blocks // into.copies)
             assert into.table is not None
-            pairs: tuple[Any, ...] = (around.blocks, group, *graph, z, into.sums, into.known, self.weight, self.index)
-            pairs += (*self.given, self.c, gz, into.table, into.table[0].numel())
+            pairs: tuple[Any, ...] = (around.blocks, group, *graph, z, into.sums, into.rest, into.known, self.weight)
+            pairs += (self.index, *self.given, self.c, gz, into.table, into.table[0].numel())
             pairs += (int(into.extra is not None), _pointer(into.extra), partial)
         else:
             group = 1

@@ -6,41 +6,19 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from hgde.settings import FIELDS, Settings, SettingsError
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch_geometric.data import Data
 
 from hgde.data.sets.disease_sim import simulate_disease
 from hgde.estimators import HGDEClassifier, HGDEEmbedder, HGDELinkPredictor
 from hgde.graph import Graph, GraphError
+from hgde.sections import SettingsError
 
-QUICK = {"width": 4, "time": 1.0, "epochs": 10, "lr": 0.2, "dropout": 0.0}
-
-# What does not apply, and why. The link predictor is not in the list of checks at all: it predicts pairs of nodes, so
-# the rows given to `predict` are not those given to `fit`, which every check takes for granted.
-NOT_APPLICABLE = {
-    "check_methods_subset_invariance": "a node is classified together with the rows around it, so a part of the rows "
-    "on its own is another graph",
-}
-FOR_CLASSIFIER = {"check_classifiers_classes": "uses -1 as a class; here -1 marks a node without label"}
-
-
-def expected_failures(estimator):
-    return NOT_APPLICABLE | (FOR_CLASSIFIER if isinstance(estimator, HGDEClassifier) else {})
-
-
-@parametrize_with_checks(
-    [HGDEClassifier(**QUICK, dtype="float64"), HGDEEmbedder(**QUICK | {"epochs": 3}, dtype="float64")],
-    expected_failed_checks=expected_failures,
-)
-@pytest.mark.filterwarnings("ignore")
-def test_scikit_learn_check(estimator, check):
-    check(estimator)
+QUICK = {"preset": "none", "width": 4, "time": 1.0, "epochs": 10, "lr": 0.2, "dropout": 0.0}
 
 
 @pytest.fixture(scope="module")
@@ -55,18 +33,6 @@ def arrays(epidemic):
     hidden = truth.copy()
     hidden[np.random.default_rng(0).permutation(truth.size)[:100]] = -1
     return epidemic.features.numpy(), hidden, truth
-
-
-def test_parameters_and_defaults_are_those_of_the_settings():
-    parameters = HGDEClassifier().get_params()
-    own = {"validation_fraction", "random_state"}
-    defaults = Settings().to_dict() | {"eta": Settings().eta}
-    assert {name: value for name, value in parameters.items() if name not in own} == {
-        name: defaults[name] for name in parameters if name not in own
-    }
-    groups = {FIELDS[name].metadata["group"] for name in set(FIELDS) - set(parameters)}
-    assert "Model" not in groups, "every setting of the model is a parameter"
-    assert "Training" not in groups, "every setting of the training is a parameter"
 
 
 def as_networkx(graph: Graph) -> nx.Graph:
@@ -137,7 +103,7 @@ def test_masks_of_a_pyg_object_are_obeyed(epidemic, arrays):
 def test_sparse_rows_stay_sparse_and_agree_with_dense_ones(epidemic, arrays):
     X, y, _ = arrays
     X = np.where(X > 0.5, X, 0)
-    dense = HGDEClassifier(**QUICK, normalise="rows").fit(X, y, graph=epidemic.graph)
+    dense = HGDEClassifier(**QUICK, normalise="unit").fit(X, y, graph=epidemic.graph)
     thin = HGDEClassifier(**QUICK).fit(sparse.csr_matrix(X), y, graph=epidemic.graph)
     np.testing.assert_allclose(thin.predict_proba(sparse.csr_matrix(X)), dense.predict_proba(X), atol=1e-3)
 
@@ -302,7 +268,7 @@ class TestLinks:
 
 
 def test_embedder_gives_points_of_the_disk_where_joined_nodes_are_near(epidemic, arrays):
-    embedder = HGDEEmbedder(width=2, time=2, epochs=40, lr=0.02, dropout=0.0)
+    embedder = HGDEEmbedder(preset="none", width=2, time=2, epochs=40, lr=0.02, dropout=0.0)
     points = embedder.fit_transform(arrays[0], graph=epidemic.graph)
     assert points.shape == (150, 2)
     assert (np.sqrt(-embedder.curvature_) * np.linalg.norm(points, axis=1) < 1).all()

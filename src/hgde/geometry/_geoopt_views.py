@@ -76,8 +76,8 @@ class SharedManifold(geoopt.manifolds.base.Manifold):  # type: ignore[misc]  # g
         return self.source.origin(*size, dtype=dtype, device=device).detach()
 
     def _check_point_on_manifold(self, x: Tensor, **_: Any) -> tuple[bool, str | None]:
-        words = self.source.problems(x)
-        return not words, "; ".join(words) or None
+        problems = self.source.problems(x)
+        return not problems, "; ".join(problems) or None
 
     def _check_vector_on_tangent(self, x: Tensor, u: Tensor, **_: Any) -> tuple[bool, str | None]:
         valid = bool(torch.allclose(self.proju(x, u), u, rtol=1e-4, atol=1e-5))

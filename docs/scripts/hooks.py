@@ -1,0 +1,119 @@
+"""What the documentation makes when it is built: tutorials with their output, the reference, pages of results.
+
+A tutorial is a script. It is run cell by cell; a cell's output stands below it, and a cell that fails fails the build.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+HERE = Path(__file__).resolve().parent
+DOCS, ROOT = HERE.parent, HERE.parent.parent
+RUN = os.environ.get("HGDE_DOCS_RUN", "1") != "0"
+"""HGDE_DOCS_RUN=0 builds without running the tutorials, to see a change of words at once."""
+
+
+def on_files(files: Files, config: Any) -> Files:
+    for script in sorted((DOCS / "tutorials").glob("*.py")):
+        files.append(File.generated(config, f"tutorials/{script.stem}.md", content=tutorial(script)))
+    files.append(File.generated(config, "reference.md", content=reference()))
+    files.append(File.generated(config, "benchmarks.md", content=benchmarks()))
+    return files
+
+
+def cells(text: str) -> list[tuple[str, str]]:
+    """``(kind, text)`` of each cell of a script; its docstring is the first, words."""
+    intro, rest = re.fullmatch(r'"""(.*?)"""\n(.*)', text, re.DOTALL).groups()
+    found = [("words", intro.strip())]
+    for piece in re.split(r"^# %%", rest, flags=re.MULTILINE)[1:]:
+        head, _, body = piece.partition("\n")
+        if "[markdown]" in head:
+            lines = [line.removeprefix("#").removeprefix(" ") for line in body.strip().splitlines()]
+            found.append(("words", "\n".join(lines)))
+        else:
+            found.append(("code", body.strip("\n")))
+    return found
+
+
+def tutorial(script: Path) -> str:
+    """A script as a page, with what it prints."""
+    space: dict[str, Any] = {"__name__": "__main__"}
+    parts = []
+    for kind, text in cells(script.read_text(encoding="utf-8")):
+        if kind == "words":
+            parts.append(text)
+            continue
+        parts.append(f"```python\n{text}\n```")
+        if RUN:
+            said = io.StringIO()
+            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                exec(compile(text, str(script), "exec"), space)
+            if said.getvalue().strip():
+                parts.append(f"```text\n{said.getvalue().rstrip()}\n```")
+    source = f"docs/tutorials/{script.name}"
+    return "\n\n".join([*parts, f"---\n\nThis page is a script, `{source}`; the tests run it."]) + "\n"
+
+
+def reference() -> str:
+    """Every public name, from its docstring, by the package it lives in."""
+    import hgde
+
+    lines = ["# Reference", "", "Everything that `import hgde` gives; names are imported when first used.", ""]
+    for home, names in hgde._HOMES.items():
+        lines += [f"## {home}", ""]
+        for name in sorted(names, key=str.lower):
+            value = getattr(hgde, name)
+            if type(value).__name__ == "Registry":
+                lines += registry_lines(home, name, value)
+            else:
+                lines += [f"::: {value.__module__}.{name}", ""]
+    return "\n".join(lines)
+
+
+def registry_lines(home: str, name: str, registry: Any) -> list[str]:
+    """A registry and what is in it, with the first line of each entry's docstring."""
+    lines = [f"### `{name}` {{: #{home}.{name} }}", "", f"Registry: every {registry.noun} by name.", ""]
+    lines += ["| name | what |", "| --- | --- |"]
+    for key, entry in registry.items():
+        words = " ".join((getattr(entry, "title", None) or entry.__doc__ or "").split())
+        first = re.split(r"(?<=[.:])\s", words, maxsplit=1)[0].rstrip(":").replace("|", "\\|")
+        lines.append(f"| `{key}` | {first} |")
+    return [*lines, ""]
+
+
+def benchmarks() -> str:
+    """Every stored table of results, as it was written."""
+    pages = [ROOT / "results" / "README.md", *sorted((ROOT / "results").glob("*.md"))]
+    texts = [page.read_text(encoding="utf-8") for page in dict.fromkeys(pages) if page.exists()]
+    lines = ["# Results", "", "Made from the records in `results/`, which hold settings, splits, seeds and versions."]
+    return _without_links("\n\n".join(["\n".join(lines), *(re.sub(r"^#", "##", t, flags=re.MULTILINE) for t in texts)]))
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Numbers are put where a page has a place for them; no page has a number of ours typed in."""
+    if "<!-- numbers: begin -->" not in markdown:
+        return markdown
+    source = ROOT / "results" / "defaults.md"
+    if source.exists():
+        text = re.sub(r"^#.*\n", "", source.read_text(encoding="utf-8"), count=1)
+        made = _without_links(re.sub(r"^#", "##", text, flags=re.MULTILINE))
+    else:
+        made = (
+            "!!! note\n\n    None are stored yet: `hgde reproduce defaults` makes `results/defaults.md`, "
+            "and this page shows it."
+        )
+    return re.sub(r"<!-- numbers: begin -->.*<!-- numbers: end -->", lambda _: made, markdown, flags=re.DOTALL)
+
+
+def _without_links(text: str) -> str:
+    """Links lead into the repository, which the site does not hold."""
+    return re.sub(r"!?\[([^\]]+)\]\((?!https?://|#)[^)]*\)", r"\1", text)

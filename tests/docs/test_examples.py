@@ -1,0 +1,45 @@
+"""Every public name is explained with an example, and the examples do what they say."""
+
+import doctest
+import inspect
+
+import pytest
+
+import hgde
+from hgde.registry import Registry
+
+
+def explained(name):
+    value = getattr(hgde, name)
+    return Registry.__doc__ if isinstance(value, Registry) else inspect.getdoc(value)
+
+
+@pytest.mark.parametrize("name", hgde.__all__)
+def test_every_public_name_has_an_example_that_runs(name):
+    text = explained(name)
+    assert text
+    value = getattr(hgde, name)
+    test = doctest.DocTestParser().get_doctest(text, {name: value}, name, None, 0)
+    assert test.examples, f"{name} has no example in its docstring"
+    before = set(hgde.METRICS.names()) if name == "metric" else set()
+    said = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    result = runner.run(test, out=said.append)
+    if name == "metric":
+        for added in set(hgde.METRICS.names()) - before:
+            hgde.METRICS._entries.pop(added)
+    assert result.failed == 0, "".join(said)
+
+
+MODULES = ("hgde.progress", "hgde.report.callbacks", "hgde.report.command", "hgde.report.contents",
+           "hgde.report.from_comparison", "hgde.report.from_tuning", "hgde.report.page", "hgde.report.projection",
+           "hgde.report.explorer", "hgde.geometry.models")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_of_modules(name):
+    from importlib import import_module
+
+    result = doctest.testmod(import_module(name), report=True)
+    assert result.attempted
+    assert result.failed == 0

@@ -231,7 +231,10 @@ def test_going_on_is_the_same_as_not_stopping(tmp_path):
         assert torch.equal(second.learner.state_dict()[name], value), name
     fresh = make(Scripted(), tmp_path / "run", epochs=5, averaging=0.5)
     fresh.start()
-    assert fresh.progress.epoch == 0, "only asked to is a checkpoint read"
+    assert fresh.progress.epoch == 0, "a checkpoint is read only when asked for"
+    seen = []
+    make(Scripted(), tmp_path / "run", epochs=5, averaging=0.5).fit(on_epoch=seen.append)
+    assert [epoch.number for epoch in seen] == [1, 2, 3, 4, 5]
     with pytest.raises(CheckpointError, match="of seed 0, not 1"):
         make(Scripted(), tmp_path / "run", seed=1, averaging=0.5).start(resume=True)
 

@@ -63,3 +63,27 @@ def test_points_that_leave_the_ball_are_projected_as_by_geoopt(c, dtype, margin)
         budget = 1e-3 if dtype == torch.float32 else 1e-8
         torch.testing.assert_close(ours, theirs, rtol=budget, atol=budget)
         torch.testing.assert_close(our_mean, their_mean, rtol=budget, atol=budget)
+
+
+def test_single_points_go_the_short_way_and_others_do_not(monkeypatch):
+    def long_way(*_):
+        raise AssertionError("geoopt's step")
+
+    monkeypatch.setattr(geoopt.optim.RiemannianAdam, "step", long_way)
+    ball = PoincareBall(1.0)
+    point, idle = (manifold_parameter(torch.zeros(3), ball) for _ in range(2))
+    point.grad = torch.ones(3)
+    PointAdam([point, idle], lr=0.1).step()
+    assert (point < 0).all()
+    rows = manifold_parameter(torch.zeros(2, 3), ball)
+    for made in (
+        PointAdam([rows], lr=0.1),
+        PointAdam([torch.nn.Parameter(torch.zeros(3))], lr=0.1),
+        PointAdam([point], lr=0.1, amsgrad=True),
+        PointAdam([point], lr=0.1, weight_decay=0.1),
+        PointAdam([point], lr=0.1, stabilize=5),
+        PointAdam([geoopt.ManifoldParameter(torch.zeros(3), geoopt.PoincareBallExact())], lr=0.1),
+        PointAdam([geoopt.ManifoldParameter(torch.zeros(6)[::2], geoopt.PoincareBall())], lr=0.1),
+    ):
+        with pytest.raises(AssertionError, match="geoopt's step"):
+            made.step()

@@ -255,7 +255,8 @@ def test_nothing_to_train_is_scored_once():
     assert trainer.is_done
     trainer.advance(5)
     assert trainer.finish().epochs == 0
-    assert [row["score"] for row in trainer.progress.history] == [0.4]
+    (row,) = trainer.progress.history
+    assert (row["score"], row["loss"], row["projected"], row["epoch"]) == (0.4, 0.0, 0, 0)
 
 
 def test_times_and_memory_are_measured(monkeypatch):

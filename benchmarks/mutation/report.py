@@ -35,10 +35,10 @@ have changed.
   are kept (`device`, `dtype`), and the compiled kernels.
 * **Which ones**: a random sample per package, drawn by a seeded hash of each mutant; a larger sample contains every
   smaller one.
-* **Which tests**: those that execute the changed function (recorded once per test file; for a line outside of
-  functions, any function of its file), those of the package's own folder first, then the fastest, up to {budget:.0f}
-  seconds by their recorded times. Tests of more than {longest:.0f} seconds and those of the command line, the reports
-  and most experiments are left out. More tests could only kill more.
+* **Which tests**: those that execute the changed function (recorded once per test file; where they are fewer than
+  {few}, then those that execute anything of its file), those of the package's own folder first, then the fastest, up to
+  {budget:.0f} seconds of work by the record. Tests of more than {longest:.0f} seconds and those of the command line,
+  the reports and most experiments are left out. More tests could only kill more.
 * **How they are run**: a parent that has imported torch once forks a child for every mutant; the child imports the
   package from a copy in a temporary folder. The limit is three times the recorded seconds of work, and ten more.
 * **Equivalent mutants** do the same as the original; they are listed with reasons
@@ -68,7 +68,7 @@ class Tally:
 def write(sources: dict[str, bytes], size: int, seed: int) -> None:
     stored, remarks = campaign.stored(), campaign.remarks()
     tallies = {package: _tally(sources, package, size, seed, stored, remarks) for package in tests.PACKAGES}
-    parts = [_HEAD.format(budget=tests.BUDGET, longest=tests.LONGEST), *_rates(tallies, size, seed)]
+    parts = [_HEAD.format(budget=tests.BUDGET, longest=tests.LONGEST, few=tests.FEW), *_rates(tallies, size, seed)]
     parts += _named(sources, stored)
     parts += _controls(stored)
     parts += _survivors(tallies, remarks)

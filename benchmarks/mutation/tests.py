@@ -34,6 +34,8 @@ RECORDED = (
 )  # fmt: skip
 #: Tests longer than this are left out: they would be run for every mutant of what they touch.
 LONGEST = 20.0
+#: A function that fewer tests run is also tried with those that run anything of its file.
+FEW = 20
 #: Seconds of tests, by their recorded times, that a mutant has to survive.
 BUDGET = 30.0
 
@@ -166,7 +168,7 @@ def _record_file(place: Overlay, name: str) -> list[dict[str, Any]]:
 
 
 def select(mutant: Mutant, known: dict[str, list[Known]]) -> list[Known]:
-    """The tests for a mutant: those that run its function (or any of its file's, for what is outside of functions).
+    """The tests for a mutant: those that run its function; where they are few, then any function of its file.
 
     Tests of its own package come first, then the fastest; as many as fit into the budget.
     """
@@ -175,11 +177,13 @@ def select(mutant: Mutant, known: dict[str, list[Known]]) -> list[Known]:
     every = [test for tests in known.values() for test in tests if test.seconds <= LONGEST]
     function = f"{mutant.path}:{mutant.function}"
     fitting = [test for test in every if function in test.functions]
-    if not fitting:
+    if len(fitting) < FEW:
+        # Few, or those that happened to import it: decorators and their kin run once, for whoever comes first.
         fitting = [test for test in every if any(name.startswith(mutant.path + ":") for name in test.functions)]
     if not fitting:
         fitting = [test for test in every if test.folder in own or package in ("tasks", "training")]
-    fitting.sort(key=lambda test: (test.folder not in own, test.seconds))
+    first = {test.name for test in fitting if function in test.functions}
+    fitting.sort(key=lambda test: (test.name not in first, test.folder not in own, test.seconds))
     return _within_budget(fitting)
 
 

@@ -10,6 +10,7 @@ from hgde.diffusion import DIFFUSIVITIES, LOCAL, Diffusivity, GraphFlow, Operato
 from hgde.diffusion.operator import GlobalWeights
 from hgde.geometry import Euclidean, GeooptManifold, Lorentz, PoincareBall, Product, ball
 from hgde.graph import Graph
+from hgde.graph.measures.ricci import ollivier_ricci
 from hgde.kernels import EdgeWeights
 from hgde.registry import RegistryError
 from hgde.sections import SettingsError
@@ -323,3 +324,19 @@ def test_defaults_are_those_of_the_paper():
     assert (ricci.alpha, ricci.self_loops) == (0.5, False)
     assert (mixed.heads, mixed.beta, mixed.beta_logit) == (1, 0.5, None)
     assert (mixed.local.heads, mixed.local.negative_slope) == (1, 0.2)
+
+
+@pytest.mark.parametrize("self_loops", [False, True])
+def test_ricci_on_graphs_of_one_curvature(self_loops):
+    """All edges of a ring are alike: a half for each neighbour, whatever the network says of them."""
+    ring = Graph.from_edges([(i, (i + 1) % 9) for i in range(9)], 9)
+    torch.manual_seed(0)
+    module = make_diffusivity("ricci", 3, self_loops=self_loops).double()
+    weights = module(points(9, 3), ring, PoincareBall(0.7)).edges(ring)
+    if not self_loops:
+        torch.testing.assert_close(weights, torch.full_like(weights, 0.5))
+    else:
+        own = module.mlp(torch.zeros(1, 1).double()).exp()
+        curvature = ollivier_ricci(ring, alpha=0.5, cache=False)
+        pull = module.mlp(curvature[:1, None]).exp()
+        torch.testing.assert_close(weights, (pull / (2 * pull + own)).expand_as(weights))

@@ -121,3 +121,32 @@ def test_to_geoopt_of_the_others():
     assert isinstance(to_geoopt(Euclidean()), geoopt.Euclidean)
     sphere = geoopt.Sphere()
     assert to_geoopt(GeooptManifold(sphere)) is sphere
+
+
+def test_geoopt_s_view_of_a_space_answers_by_its_maps():
+    space = Product([Lorentz(0.7), Euclidean()], [2, 2])
+    view = to_geoopt(space)
+    g = torch.Generator().manual_seed(0)
+    x, y, z = (space.random(6, 5, generator=g, dtype=torch.float64) for _ in range(3))
+    u, v = space.logmap(x, y), space.logmap(x, z)
+    pairs = {
+        "expmap": (view.expmap(x, u), space.expmap(x, u)),
+        "retr": (view.retr(x, u), space.expmap(x, u)),
+        "logmap": (view.logmap(x, y), u),
+        "transp": (view.transp(x, y, v), space.transport(x, y, v)),
+        "inner": (view.inner(x, u, v), space.inner(x, u, v)),
+        "inner with itself": (view.inner(x, u), space.inner(x, u, u)),
+        "inner, axis kept": (view.inner(x, u, v, keepdim=True), space.inner(x, u, v)[:, None]),
+        "dist": (view.dist(x, y), space.dist(x, y)),
+        "dist, axis kept": (view.dist(x, y, keepdim=True), space.dist(x, y)[:, None]),
+        "projx": (view.projx(x + 0.1), space.project(x + 0.1)),
+        "proju": (view.proju(x, u + 0.1), space.tangent(x, u + 0.1)),
+        "egrad2rgrad": (view.egrad2rgrad(x, u + 0.1), space.egrad2rgrad(x, u + 0.1)),
+        "origin": (view.origin(6, 5, dtype=torch.float64), space.origin(6, 5, dtype=torch.float64)),
+    }
+    for name, (theirs, ours) in pairs.items():
+        torch.testing.assert_close(theirs, ours, msg=lambda text, name=name: f"{name}: {text}")
+    assert view.check_point_on_manifold(x)
+    assert not view.check_point_on_manifold(x + 0.1)
+    assert view.check_vector_on_tangent(x, u)
+    assert not view.check_vector_on_tangent(x, u + 0.1)

@@ -114,3 +114,16 @@ def test_a_field_that_is_nan_at_once_is_reported():
 def test_running_out_of_steps_is_reported():
     with pytest.raises(SolverError, match=r"needs 1000 steps, max_steps is 100"):
         ask(step=1e-3, max_steps=100)
+
+
+@pytest.mark.parametrize(
+    ("times", "words"),
+    [
+        ([-3.0, -2.0, -2.5], "got -2 followed by -2.5 at position 1"),
+        ([3.0, 2.0, 2.0, 1.0], "got 2 followed by 2 at position 1"),
+        ([1.0, 1.0, 2.0], "got 1 followed by 1 at position 0"),
+    ],
+)
+def test_times_out_of_order_are_named(times, words):
+    with pytest.raises(InputError, match=words):
+        odeint(lambda t, x: x, torch.ones(1), times)

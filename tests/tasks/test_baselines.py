@@ -13,6 +13,7 @@ from hgde.data.settings import DataSettings
 from hgde.data.splits import NodeSplit
 from hgde.graph import Graph
 from hgde.sections import SettingsError
+from hgde.tasks.base import TaskError
 from hgde.tasks.baselines import BASELINES, _class_logits, _label_logits, baseline_scores, baselines_for
 from hgde.tasks.link_baselines import _as_odds
 from hgde.tasks.links import LinkPrediction, LinkSettings
@@ -183,3 +184,11 @@ def test_published_protocols_need_something_published():
         NodeClassification.pose(data, NodeSettings(), DataSettings(protocol="published"))
     stored = replace(data, fixed_splits={"fixed": (SPLIT,)})
     assert NodeClassification.pose(stored, NodeSettings(), DataSettings(protocol="published")).parts["train"].size == 12
+
+
+def test_only_published_splits_may_share_nodes():
+    shared = NodeSplit(torch.arange(0, 12), torch.arange(11, 18), torch.arange(18, 24), "as published")
+    data = Dataset("mine", GRAPH, X, (X[:, 0] > 0).long(), fixed_splits={"fixed": (shared,)})
+    assert NodeClassification.pose(data, NodeSettings(), DataSettings(protocol="published")).parts["val"].size == 7
+    with pytest.raises(TaskError, match="training and validation part share 1 nodes"):
+        NodeClassification.pose(data, NodeSettings(), DataSettings(protocol="clean"))

@@ -141,6 +141,7 @@ def test_splits_that_cannot_be_used_are_refused():
             )
 
     refuse([0], [1], [12], "the test part names node 12, but there are 12 nodes")
+    refuse([0], [1], [3, 12], "the test part names node 12")
     refuse([0], [1], [-1], "the test part names node -1")
     refuse([0], [11, 10], [2], r"node 11 of the validation part has no label \(2 have none\)")
     refuse([], [1], [2], "must not be empty")
@@ -202,6 +203,7 @@ def test_labels_count_where_they_are_known(balanced, weighted):
     for task in (problem.task, MultiLabel.from_fitted(options, problem.task.fitted())):
         assert float(task.discrepancy(predictions, part.truth, part.weights)) == pytest.approx(total / norm)
     assert problem.task.names == ["label0", "label1"]
+    assert problem.task.outputs == 2
     table = problem.task.held_out_table(None, torch.tensor([[0.1, -0.1], [1.0, 1.0]] * 6), IDS, problem)
     assert list(table["prediction"][:2]) == ["label0", "label0 label1"]
     assert list(table["truth_label1"][:3]) == ["0", "0", ""]
@@ -220,6 +222,7 @@ def test_values_are_scaled_by_the_training_part(robust, weighted):
     )
     problem = NodeRegression.pose_on(data, RegressionSettings(robust=robust), SPLIT)
     train = np.array([0.0, 1.0, 9.0, 16.0])
+    assert problem.task.outputs == 2
     assert problem.task.mean.tolist() == pytest.approx([train.mean(), 7.0])
     assert problem.task.scale.tolist() == pytest.approx([train.std(), 1.0]), "1 where nothing varies"
     part, predictions = problem.parts["train"], 2 * logits(5, 2)

@@ -16,9 +16,9 @@ from hgde.kernels.cpu.load import function
 from hgde.kernels.cpu.threads import REAL, buffer, run_pieces
 from hgde.kernels.ops.register import like, operation, padded
 
-ROWS = 128
+ROWS = 256
 COLUMNS = 2048
-_SCRATCH = 4 * 64
+_SCRATCH = 9 * 64
 
 
 def _save(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:

@@ -16,7 +16,7 @@ from hgde.kernels.cpu.load import function
 from hgde.kernels.cpu.threads import REAL, buffer, run_pieces
 from hgde.kernels.ops.register import like, operation, padded
 
-ROWS = 256
+ROWS = 128
 COLUMNS = 2048
 _SCRATCH = 9 * 64
 

@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo test docs docs-test lint format bench orders reproduce-quick clean
+.PHONY: help demo test docs docs-test lint format bench orders mutation reproduce-quick clean
 
 help:
 	@echo "make demo             train HGDE on a simulated epidemic and draw its embedding (about a minute)"
@@ -14,6 +14,7 @@ help:
 	@echo "make lint             ruff and mypy"
 	@echo "make bench            every speed and memory ratio beside its bar"
 	@echo "make orders           declared and measured order of every solver"
+	@echo "make mutation         do tests notice mistakes? (an hour or more; goes on where it was stopped)"
 	@echo "make reproduce-quick  one seed of every published row whose data is at hand, compared with the stored results"
 
 $(STAMP): pyproject.toml constraints.txt
@@ -48,6 +49,9 @@ bench: $(STAMP)
 
 orders: $(STAMP)
 	@$(BIN)/hgde orders
+
+mutation: $(STAMP)
+	@nice $(BIN)/python -m benchmarks.mutation
 
 reproduce-quick: $(STAMP)
 	@$(BIN)/hgde reproduce --quick all

@@ -1,0 +1,1 @@
+"""Mutation testing: is there a test that notices when the code is wrong?"""

@@ -1,0 +1,157 @@
+"""A run over mutants: which are drawn, what is known of them already, what became of each."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import json
+import time
+import tomllib
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks.mutation import operators, tests
+from benchmarks.mutation.operators import Mutant
+from benchmarks.mutation.processes import ROOT, Overlay, call
+
+HERE = Path(__file__).parent
+RESULTS = ROOT / "results" / "mutation.jsonl"
+LOG = ROOT / "build" / "mutation" / "log.txt"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of a mutant: ``killed`` by a test, ``timeout``, or ``survived``.
+
+    ``digest`` is that of the file it was made of, ``selection`` that of the tests it was run against.
+    """
+
+    key: str
+    digest: str
+    path: str
+    function: str
+    operator: str
+    line: int
+    before: str
+    after: str
+    outcome: str
+    by: str
+    selection: str
+    tests: int
+    seconds: float
+
+    @property
+    def is_dead(self) -> bool:
+        return self.outcome in ("killed", "timeout")
+
+
+def digest(source: bytes) -> str:
+    return hashlib.sha256(source).hexdigest()[:16]
+
+
+def named(sources: dict[str, bytes]) -> dict[str, Mutant]:
+    """The fixed mutants, by name."""
+    made = {}
+    for entry in tomllib.loads((HERE / "named.toml").read_text())["mutant"]:
+        source, old = sources[entry["path"]], entry["old"].encode()
+        if source.count(old) != 1:
+            raise ValueError(
+                f"named.toml: {entry['old']!r} occurs {source.count(old)} times in {entry['path']}, not once"
+            )
+        start = source.index(old)
+        key = "named:" + hashlib.sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()[:12]
+        made[entry["name"]] = Mutant(
+            entry["path"], entry["function"], "named", source.count(b"\n", 0, start) + 1, start, start + len(old),
+            entry["new"].encode(), entry["old"], entry["new"], key,
+        )  # fmt: skip
+    return made
+
+
+def drawn(sources: dict[str, bytes], package: str, size: int, seed: int) -> tuple[list[Mutant], int]:
+    """The sample of a package and the number it was drawn from. A larger sample contains every smaller one."""
+    every = [m for path in sources if path.startswith(package + "/") for m in operators.mutants(path, sources[path])]
+    every.sort(key=lambda mutant: hashlib.sha256(f"{seed}:{mutant.key}".encode()).digest())
+    valid = (mutant for mutant in every if operators.is_valid(mutant, sources[mutant.path]))
+    return list(itertools.islice(valid, size)), len(every)
+
+
+def stored() -> dict[tuple[str, str], Result]:
+    """The last result of every mutant of every version of its file."""
+    if not RESULTS.exists():
+        return {}
+    results = (Result(**json.loads(line)) for line in RESULTS.read_text().splitlines())
+    return {(result.key, result.digest): result for result in results}
+
+
+def remarks() -> dict[tuple[str, str, str], tuple[str, str]]:
+    """``(path, before, after) -> ("equivalent" or "accepted", reason)``."""
+    table = tomllib.loads((HERE / "equivalent.toml").read_text())
+    return {
+        (entry["path"], entry["before"], entry["after"]): (kind, entry["reason"])
+        for kind in ("equivalent", "accepted")
+        for entry in table.get(kind, [])
+    }
+
+
+class Campaign:
+    """Runs mutants in an overlay, one at a time, and keeps every result at once."""
+
+    def __init__(self, place: Overlay, sources: dict[str, bytes], known: dict[str, list[tests.Known]]) -> None:
+        self.place, self.sources, self.known = place, sources, known
+        self.results = stored()
+        self._stamp = 0
+        self._skipped = remarks()
+        self._digests = {name: digest((ROOT / name).read_bytes()) for name in known}
+
+    def run(self, mutants: Iterable[Mutant], until: float) -> None:
+        """Run those whose result is not known, until a moment. Survivors are run again when their tests changed."""
+        for mutant in mutants:
+            if time.monotonic() > until:
+                return
+            if self._skipped.get((mutant.path, mutant.before, mutant.after), ("",))[0] == "equivalent":
+                continue
+            chosen = tests.select(mutant, self.known)
+            selection = self._selection(chosen)
+            before = self.results.get((mutant.key, digest(self.sources[mutant.path])))
+            if before is not None and (before.is_dead or before.selection == selection):
+                continue
+            self._keep(self.run_one(mutant, chosen, selection))
+
+    def run_one(self, mutant: Mutant, chosen: list[tests.Known], selection: str) -> Result:
+        source = self.sources[mutant.path]
+        self._stamp += 1
+        started = time.monotonic()
+        with LOG.open("a") as stream:
+            stream.write(f"\n=== {mutant.key} {mutant.path}:{mutant.line} {mutant.before} => {mutant.after}\n")
+        with self.place.changed(mutant.path, mutant.apply(source), self._stamp):
+            outcome, value = call(functools.partial(tests.run_tests, self.place, chosen, LOG), LOG, cpu=60.0)
+        if outcome != "done":
+            value = {"outcome": "timeout" if outcome == "timeout" else "killed", "by": outcome}
+        return Result(
+            mutant.key, digest(source), mutant.path, mutant.function, mutant.operator, mutant.line, mutant.before,
+            mutant.after, value["outcome"], value.get("by", ""), selection, value.get("tests", 0),
+            round(time.monotonic() - started, 2),
+        )  # fmt: skip
+
+    def control(self, package: str) -> Result:
+        """No change at all, against the tests of a package: it has to survive, or kills mean nothing."""
+        path = next(path for path in self.sources if path.startswith(package + "/"))
+        nothing = Mutant(path, "", "control", 1, 0, 0, b"", "nothing", "nothing", f"control:{package}")
+        chosen = tests.own_tests(package, self.known)
+        result = self.run_one(nothing, chosen, self._selection(chosen))
+        self._keep(result)
+        return result
+
+    def _selection(self, chosen: list[tests.Known]) -> str:
+        names = sorted(f"{test.name} {self._digests[test.file]}" for test in chosen)
+        return digest("\n".join(names).encode())
+
+    def _keep(self, result: Result) -> None:
+        self.results[result.key, result.digest] = result
+        RESULTS.parent.mkdir(parents=True, exist_ok=True)
+        with RESULTS.open("a") as stream:
+            stream.write(json.dumps(asdict(result), ensure_ascii=False) + "\n")
+        change = result.by if result.is_dead else f"{result.before}  =>  {result.after}"
+        print(f"{result.outcome:8} {result.seconds:6.1f} s  {result.path}:{result.line}  {change}", flush=True)

@@ -9,7 +9,7 @@ from graph_files import QUICK, start, write_graph
 
 from hgde.training.checkpoint import CheckpointError, load
 
-EPOCHS = 150
+EPOCHS = 90
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def finish(arguments):
 def undisturbed(command, tmp_path_factory):
     folder = tmp_path_factory.mktemp("undisturbed") / "run"
     finish([*command, "--out", str(folder)])
-    return model(folder)
+    return folder
 
 
 def wait_for_epoch(folder, epoch, process):
@@ -59,7 +59,7 @@ def test_killed_at_a_random_epoch(command, undisturbed, tmp_path):
     process.kill()
     assert process.wait() == -signal.SIGKILL
     assert not (folder / "seed-0" / "model.safetensors").exists()
-    assert resume(folder) == undisturbed, f"killed after epoch {epoch}"
+    assert resume(folder) == model(undisturbed), f"killed after epoch {epoch}"
 
 
 def test_interrupted_from_the_keyboard(command, undisturbed, tmp_path):
@@ -71,12 +71,15 @@ def test_interrupted_from_the_keyboard(command, undisturbed, tmp_path):
     assert process.returncode == 130
     assert "--resume" in error
     assert "Traceback" not in error
-    assert resume(folder) == undisturbed
+    assert resume(folder) == model(undisturbed)
 
 
 def test_a_full_disk(command, undisturbed, tmp_path):
     resource = pytest.importorskip("resource", reason="limits on file sizes are POSIX")
-    folder, room = tmp_path / "run", 15_000
+    folder = tmp_path / "run"
+    # Room for the data, and for checkpoints until the history has grown.
+    room = (undisturbed / "data.safetensors").stat().st_size + 200
+    assert (undisturbed / "seed-0" / "checkpoint.safetensors").stat().st_size > room
 
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
@@ -90,7 +93,20 @@ def test_a_full_disk(command, undisturbed, tmp_path):
     kept = load(folder / "seed-0" / "checkpoint.safetensors")[1]["progress"]["epoch"]
     assert 0 < kept < EPOCHS
     assert not list((folder / "seed-0").glob(".*")), "no half-written file is left behind"
-    assert resume(folder) == undisturbed
+    assert resume(folder) == model(undisturbed)
+
+
+def test_no_room_for_the_data(command, tmp_path):
+    resource = pytest.importorskip("resource", reason="limits on file sizes are POSIX")
+    process = start(
+        [*command, "--out", str(tmp_path / "run")],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000)),
+    )
+    _, error = process.communicate(timeout=300)
+    assert process.returncode == 2, error
+    assert "make room" in error
+    assert "Traceback" not in error
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_checkpoint_cut_short_is_named(command, tmp_path):

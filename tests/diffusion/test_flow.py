@@ -1,5 +1,7 @@
 """Properties a diffusion must have, whatever its weights and its space."""
 
+import pickle
+
 import geoopt
 import pytest
 import torch
@@ -281,3 +283,20 @@ def test_every_diffusivity_runs_on_a_sphere_of_geoopt(name, activation, graph):
     torch.testing.assert_close(moved.norm(dim=1), torch.ones(40, dtype=torch.float64))
     moved[:, 0].sum().backward()
     assert bool(torch.isfinite(z.grad).all())
+
+
+@pytest.mark.parametrize("name", DIFFUSIVITIES.names())
+def test_a_pickled_diffusivity_gives_the_same_weights(name):
+    graph = Graph.from_edges([(0, 1), (1, 2), (2, 3), (0, 2)])
+    z = PoincareBall().random(4, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    made = make_diffusivity(name, 3).double()
+    kept = pickle.loads(pickle.dumps(made))  # our own bytes
+    torch.testing.assert_close(
+        kept(z, graph, PoincareBall()).tangent_sum(z, graph, PoincareBall()),
+        made(z, graph, PoincareBall()).tangent_sum(z, graph, PoincareBall()),
+    )
+
+
+def test_weights_of_the_residual_can_only_be_trained_where_there_is_one():
+    with pytest.raises(ValueError, match="nothing to train without eta"):
+        GraphFlow(PoincareBall(), eta=None, learn_eta=True)

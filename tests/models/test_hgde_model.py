@@ -15,7 +15,7 @@ from hgde.geometry import PoincareBall, ball
 from hgde.graph import Graph, SparseFeatures
 from hgde.models import HGDE, MODELS, Encoder, HGDEConv, HPDEBlock, NodeDecoder, Shape
 from hgde.sections import SettingsError, from_dict
-from hgde.solvers import SOLVERS, RungeKutta
+from hgde.solvers import SOLVERS, InputError, RungeKutta
 from hgde.solvers.tableau import DOPRI5
 
 
@@ -102,6 +102,15 @@ def test_a_method_may_be_an_object(features, epidemic):
     flow = GraphFlow(PoincareBall(1.0)).double()
     named, given = (HPDEBlock(flow, 2.0, method) for method in ("dopri5", RungeKutta(DOPRI5)))
     assert torch.equal(named(z0, epidemic.graph), given(z0, epidemic.graph))
+
+
+def test_a_block_refuses_what_its_method_would_ignore():
+    flow = GraphFlow(PoincareBall(1.0))
+    with pytest.raises(InputError, match="dopri5 chooses its steps by rtol and atol; leave out step"):
+        HPDEBlock(flow, 2.0, "dopri5", step=0.5)
+    with pytest.raises(InputError, match="heuler has no error estimate"):
+        HPDEBlock(flow, 2.0, "heuler", rtol=1e-6)
+    assert HPDEBlock(flow, 2.0, "implicit_adams", rtol=1e-6).rtol == 1e-6
 
 
 @pytest.mark.parametrize("space", ["ball", "lorentz", "product"])

@@ -4,14 +4,15 @@ import math
 
 import pytest
 import torch
+from scipy.sparse import csr_matrix
 from torch.autograd import gradcheck
 from zoo_problems import make, shape_of, two_blocks
 
 from hgde.geometry import Lorentz, PoincareBall
-from hgde.graph import Graph
+from hgde.graph import Graph, SparseFeatures
 from hgde.models.zoo._common import adjacency, edge_softmax, edge_sum
 from hgde.models.zoo._hyperbolic import HyperbolicMLR, MobiusLinear
-from hgde.models.zoo._lorentz import inner
+from hgde.models.zoo._lorentz import inner, on_hyperboloid
 from hgde.models.zoo.blend import positions
 from hgde.models.zoo.c_dropedge import critical_share
 from hgde.models.zoo.dense_gat import attend_to_all
@@ -410,6 +411,30 @@ def test_c_dropedge_keeps_the_critical_share_in_training_only():
     kept = [model.train().matrix(graph).indices.numel() - 200 for _ in range(20)]
     assert abs(sum(kept) / 20 / graph.num_edges - share) < 0.02
     assert model.eval().matrix(graph).indices.numel() == graph.num_edges + 200
+
+
+def test_c_dropedge_trains_with_the_weights_and_loops_it_predicts_with():
+    pairs, weights = [(0, 1), (1, 2), (2, 2), (2, 3)], [1.0, 2.0, 3.0, 0.5]
+    graph = Graph.from_edges(pairs, N, weights, self_loops=True)
+    model = make("c-dropedge", shape_of(points()), {"keep": 1.0}, torch.float64)
+    torch.testing.assert_close(model.train().matrix(graph).to_dense(), model.eval().matrix(graph).to_dense())
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_features_on_the_hyperboloid_are_smooth_where_a_row_is_empty(sparse):
+    space, x = Lorentz(0.7, learnable=True), points()
+    x[1] = 0.0
+    c = space.c
+    if sparse:
+        time, spatial = on_hyperboloid(SparseFeatures.from_scipy(csr_matrix(x.numpy()), torch.float64), c)
+        spatial = spatial.to_dense()
+    else:
+        x.requires_grad_()
+        time, spatial = on_hyperboloid(x, c)
+    torch.testing.assert_close(torch.cat([time, spatial], dim=1), space.expmap0(0.5 * x))
+    (time.sum() + spatial.sum()).backward()
+    assert torch.isfinite(space.curvature.log_scale.grad)
+    assert sparse or torch.isfinite(x.grad).all()
 
 
 def test_label_propagation_solves_the_harmonic_equations():

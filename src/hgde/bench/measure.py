@@ -79,7 +79,7 @@ def _return_freed_memory() -> None:
     import ctypes
 
     gc.collect()
-    with contextlib.suppress(OSError, AttributeError):
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # a C library without it, or Windows
         ctypes.CDLL(None).malloc_trim(0)
 
 

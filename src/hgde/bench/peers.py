@@ -101,8 +101,8 @@ def ricci_package(data: Citations, processes: int) -> tuple[Any, Callable[[], An
     part = whole.subgraph(max(nx.connected_components(whole), key=len)).copy()
 
     def compute() -> Any:
-        found = OllivierRicci(part, alpha=0.5, method="OTD", proc=processes, verbose="ERROR")
-        found.compute_ricci_curvature()
-        return found.G
+        measured = OllivierRicci(part, alpha=0.5, method="OTD", proc=processes, verbose="ERROR")
+        measured.compute_ricci_curvature()
+        return measured.G
 
     return part, compute

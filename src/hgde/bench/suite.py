@@ -52,14 +52,14 @@ def flow(quick: bool) -> Iterator[Row]:
     calls = {"fused": _flow(problem, "fused"), "reference": _flow(problem, "reference")}
     taken = medians({**calls, "textbook": _textbook(problem)}, 0.2 if quick else 10)
     size = f"{problem.graph.num_edges:,} edges, width 64"
-    told = _milliseconds(taken)
+    detail = _milliseconds(taken)
     yield Row(
         "flow-large",
         f"flow, {size}: fused against reference",
         taken["reference"] / taken["fused"],
         8,
         "at least",
-        detail=told,
+        detail=detail,
     )
     yield Row(
         "flow-textbook",
@@ -67,7 +67,7 @@ def flow(quick: bool) -> Iterator[Row]:
         taken["textbook"] / taken["fused"],
         20,
         "at least",
-        detail=told,
+        detail=detail,
     )
     cora = problems.citations("cora")
     small = problems.problem_on(cora.graph, 16)
@@ -78,11 +78,11 @@ def flow(quick: bool) -> Iterator[Row]:
         taken["reference"] / taken["fused"],
         5,
         "at least",
-        detail=_milliseconds(taken) + _said(cora.real),
+        detail=_milliseconds(taken) + _data_note(cora.real),
     )
 
 
-def _said(real: bool) -> str:
+def _data_note(real: bool) -> str:
     return "" if real else "; random data of the same size (set HGDE_DATA for the real one)"
 
 
@@ -98,7 +98,7 @@ def epoch(quick: bool) -> Iterator[Row]:
             yield Row(f"epoch-{depth}", what, None, 1, "at least", detail="torch_geometric is not installed")
             continue
         taken = medians(calls, 0.2 if quick else 4)
-        detail = _milliseconds(taken) + _said(data.real)
+        detail = _milliseconds(taken) + _data_note(data.real)
         yield Row(f"epoch-{depth}", what, taken["PyG"] / taken["HGDE"], 1, "at least", detail=detail)
 
 
@@ -206,18 +206,18 @@ def ricci(quick: bool) -> Iterator[Row]:
             )
             continue
         start = time.perf_counter()
-        found = compute()
+        theirs = compute()
         peer = time.perf_counter() - start
         ours = ollivier_ricci(data.graph, cache=False, progress=False)
         table = {
             (i, j): k
             for i, j, k in zip(data.graph.rows.tolist(), data.graph.indices.tolist(), ours.tolist(), strict=True)
         }
-        gap = max(abs(table[u, v] - found[u][v]["ricciCurvature"]) for u, v in found.edges)
+        gap = max(abs(table[u, v] - theirs[u][v]["ricciCurvature"]) for u, v in theirs.edges)
         detail = (
             f"ours {taken:.3f} s (whole graph), peer {peer:.2f} s (largest component), largest difference {gap:.1e}"
         )
-        yield Row(f"ricci-{name}", what, peer / taken, 10, "at least", detail=detail + _said(data.real))
+        yield Row(f"ricci-{name}", what, peer / taken, 10, "at least", detail=detail + _data_note(data.real))
 
 
 def pairs(quick: bool) -> Iterator[Row]:

@@ -57,8 +57,8 @@ def bench(
     output.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     short = [row.name for row in rows if row.met is False]
     if quick:
-        console.print(f"Quick run: no bar is judged. Figures in {output}.")
+        console.print(f"Quick run: bars are not checked. Figures in {output}.")
     elif short:
         console.print(f"[red]Short of the bar: {', '.join(short)}.[/red] Figures in {output}.")
     else:
-        console.print(f"[green]Every bar that could be judged is met.[/green] Figures in {output}.")
+        console.print(f"[green]Every bar that could be checked is met.[/green] Figures in {output}.")

@@ -54,7 +54,6 @@ def compare(
     from hgde.cli.train import default_folder
     from hgde.experiments.compare import Request, compare
     from hgde.experiments.compare_report import fact_lines, footnotes, terminal, write_comparison
-    from hgde.experiments.pages import comparison_page
 
     console, progress = Console(highlight=False), Console(stderr=True, highlight=False)
     names = tuple(name.strip() for name in models.split(",") if name.strip()) if models else ()
@@ -63,7 +62,7 @@ def compare(
     folder = out or Path("compare") / default_folder(settings).name
     say = (lambda _: None) if quiet or as_json else (lambda words: progress.print(words, soft_wrap=True))
     comparison = compare(request, folder, say)
-    files = [*write_comparison(comparison, folder), comparison_page(comparison, folder)]
+    files = write_comparison(comparison, folder)
     if as_json:
         print_json({"folder": str(folder), **comparison.to_dict()})
         return

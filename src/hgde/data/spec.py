@@ -24,8 +24,6 @@ Kind = Literal["graph", "features", "files", "builtin", "generated"]
 Reader = Callable[..., "Dataset"]
 Recipe = Callable[["Dataset", str, str, "Graph"], "Dataset"]
 
-TASKS = ("nodes", "links")
-
 
 @dataclass(frozen=True)
 class RemoteFile:

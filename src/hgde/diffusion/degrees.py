@@ -47,12 +47,14 @@ class Remembered(Generic[T]):
 
     def __init__(self, compute: Callable[[Graph, torch.dtype], T]) -> None:
         self._compute = compute
-        self._graph: Graph | None = None
-        self._values: dict[torch.dtype, T] = {}
+        self._last: tuple[Graph | None, dict[torch.dtype, T]] = (None, {})
 
     def __call__(self, graph: Graph, dtype: torch.dtype) -> T:
-        if graph is not self._graph:
-            self._graph, self._values = graph, {}
-        if dtype not in self._values:
-            self._values[dtype] = self._compute(graph, dtype)
-        return self._values[dtype]
+        # Graph and values change together, so that threads with graphs of their own never mix them up.
+        known, values = self._last
+        if known is not graph:
+            values = {}
+            self._last = (graph, values)
+        if dtype not in values:
+            values[dtype] = self._compute(graph, dtype)
+        return values[dtype]

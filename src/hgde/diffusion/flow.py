@@ -56,6 +56,8 @@ class GraphFlow(nn.Module):
         self.activation = activation
         self.eta: Tensor | tuple[float, ...] | None
         if eta is None:
+            if learn_eta:
+                raise ValueError("learn_eta has nothing to train without eta; give three weights (step, state, start)")
             self.eta = None
         elif len(eta) != 3:
             raise ValueError(f"eta holds three weights (step, state, start), got {len(eta)}")
@@ -108,4 +110,5 @@ class BoundFlow:
         moved = manifold.expmap(z, v)
         if flow.eta is None:
             return moved
-        return manifold.midpoint((moved, z, self.z0), torch.as_tensor(flow.eta, dtype=z.dtype, device=z.device))
+        weights = flow.eta.to(z) if isinstance(flow.eta, Tensor) else flow.eta
+        return manifold.midpoint((moved, z, self.z0), weights)

@@ -30,7 +30,9 @@ class GlobalWeights:
 
     def rows(self, nodes: Tensor) -> Tensor:
         """``g_ij`` of some rows against all nodes, ``[M, N]``: for pictures; the flow never forms the whole table."""
-        return plain.pair_weights(self.query[nodes], self.key) if self.exact else plain.linear_weights(self, nodes)
+        if self.exact:
+            return plain.pair_weights(self.query[nodes], self.key)
+        return plain.linear_weights(self.query, self.key, nodes)
 
 
 @dataclass(frozen=True, eq=False)

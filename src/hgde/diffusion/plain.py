@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
@@ -12,9 +10,6 @@ from hgde.diffusion.frames import in_frame, log_to_origin
 from hgde.geometry import Euclidean, Lorentz, Manifold, PoincareBall, Product, ball
 from hgde.graph import Graph
 from hgde.kernels import EdgeWeights, LocalWeights, edge_values, tangent_sum_global_linear
-
-if TYPE_CHECKING:
-    from hgde.diffusion.operator import GlobalWeights
 
 #: Coordinates of pairs held at once: 64 MB in float64.
 COORDINATES = 8_000_000
@@ -90,8 +85,7 @@ def linear_mean(values: Tensor, query: Tensor, key: Tensor) -> Tensor:
     return (moved / total[..., None]).mean(1)
 
 
-def linear_weights(weights: GlobalWeights, nodes: Tensor) -> Tensor:
-    """``g_ij`` of the linear form for some rows, ``[M, N]``."""
-    slope = linear_slope(weights.query, weights.key)
-    raw = 0.5 + torch.einsum("ihe,jhe->hij", slope * weights.query[nodes], weights.key)
+def linear_weights(query: Tensor, key: Tensor, nodes: Tensor) -> Tensor:
+    """``g_ij`` of the linear form for the rows ``nodes [M]``: ``[N, H, e], [N, H, e] -> [M, N]``."""
+    raw = 0.5 + torch.einsum("ihe,jhe->hij", linear_slope(query, key) * query[nodes], key)
     return (raw / raw.sum(-1, keepdim=True)).mean(0)

@@ -52,7 +52,7 @@ class Stability:
 
 
 def stability(bound: BoundFlow, method: Method, step: float) -> Stability:
-    """Row sums of a flow at its start beside what a method bears. Cost: one pass over the edges.
+    """Row sums of a flow at its start, and the largest that a method is stable with. Cost: one pass over the edges.
 
     The method's limit is measured once in a process. Methods that choose their steps by tolerance have no bound.
     """
@@ -81,19 +81,19 @@ def real_limit(method: Method, step: float) -> float:
     An implicit method whose corrector is iterated until it settles refuses longer steps itself, and has no limit here.
     """
 
-    def end(rate: float) -> float:
+    def magnifies(rate: float) -> bool:
         start = torch.ones(1, 1, dtype=torch.float64)
         field, times = Flow(lambda t, x: x - rate * x), [0.0, _STEPS * step]
-        return float(odeint(field, start, times, manifold=Euclidean(), method=method, step=step).final.abs())
+        try:
+            end = odeint(field, start, times, manifold=Euclidean(), method=method, step=step).final
+        except SolverError as error:
+            return error.status is not Status.CORRECTOR
+        return float(end.abs()) > 1 + _SLACK
 
     low, high = 0.0, _LARGEST / step
-    try:
-        if end(high) <= 1 + _SLACK:
-            return math.inf
-    except SolverError as error:
-        if error.status is Status.CORRECTOR:
-            return math.inf
+    if not magnifies(high):
+        return math.inf
     while high - low > 1e-3 / step:
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if end(middle) <= 1 + _SLACK else (low, middle)
+        low, high = (low, middle) if magnifies(middle) else (middle, high)
     return low

@@ -162,9 +162,15 @@ class HGDEEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         unknown = sorted(set(own["parameters"]) - set(cls().get_params()))
         if unknown:
             raise pipeline.RunError(f"{run.path / 'estimator.json'}: there is no parameter {unknown[0]!r}")
+        try:
+            return cls._from_folder(run, own)
+        except (AttributeError, KeyError, TypeError) as error:
+            raise pipeline.RunError(f"{run.path / 'estimator.json'} is damaged ({error!r})") from None
+
+    @classmethod
+    def _from_folder(cls, run: RunFolder, own: dict[str, Any]) -> Self:
         made = cls(**own["parameters"])
         made._fitted = pipeline.load(run.path)
-        made._fitted.training_data()
         made.graph_ = made._fitted.training_data().dataset.graph
         made.n_features_in_ = own["features"]["count"]
         if own["features"]["names"] is not None:

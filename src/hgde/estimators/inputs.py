@@ -12,6 +12,7 @@ from torch import Tensor
 
 from hgde.data import Dataset, read_graph
 from hgde.data.columns import Columns
+from hgde.data.io.objects import is_networkx
 from hgde.data.preprocessing import PreprocessingSettings, Preprocessor
 from hgde.graph import Features, Graph, GraphError, SparseFeatures
 from hgde.graph.knn import knn_graph
@@ -44,11 +45,11 @@ def unpack(X: Any, y: Any = None, graph: Any = None, edge_index: Any = None, val
     dataset = X if isinstance(X, Dataset) else read_graph(X)
     features: Any = dataset.features
     if not isinstance(features, Columns):
-        features = features.to_scipy() if isinstance(features, SparseFeatures) else features.numpy()
+        features = features.to_scipy() if isinstance(features, SparseFeatures) else features.cpu().numpy()
     graph = dataset.graph if graph is None else graph
     if y is not None or dataset.labels is None:
         return Given(features, graph, None if y is None else _array(y), validation)
-    codes = dataset.labels.numpy().copy()
+    codes = dataset.labels.cpu().numpy().copy()
     split = next((splits[0] for splits in dataset.fixed_splits.values() if splits), None)
     if split is not None and validation is None:
         seen = torch.cat([split.train, split.val]).numpy()
@@ -91,10 +92,10 @@ def as_graph(graph: Any, rows: Features | Columns, neighbours: int, names: list[
             else rows
         )
         return knn_graph(features, min(neighbours, num_nodes))
-    found = _read(graph, num_nodes, names)
-    if found.num_nodes != num_nodes:
-        raise GraphError(f"the graph has {found.num_nodes} nodes, X has {num_nodes} rows; they must be the same nodes")
-    return found
+    made = _read(graph, num_nodes, names)
+    if made.num_nodes != num_nodes:
+        raise GraphError(f"the graph has {made.num_nodes} nodes, X has {num_nodes} rows; they must be the same nodes")
+    return made
 
 
 def fingerprint(features: Features | Columns) -> str:
@@ -134,9 +135,9 @@ def _read(graph: Any, num_nodes: int, names: list[str] | None) -> Graph:
     return Graph.from_edges(_integers(table), num_nodes)
 
 
-def _from_matrix(adjacency: Any) -> Graph:
-    """Entries other than 1 are weights of edges."""
-    return Graph.from_scipy(adjacency, weighted=bool((adjacency.data != 1).any()))
+def _from_matrix(matrix: Any) -> Graph:
+    """Values are weights, unless all are one; the same as :func:`hgde.data.read_graph` makes of a matrix."""
+    return Graph.from_scipy(matrix, weighted=bool((matrix.data != 1).any()))
 
 
 def _read_networkx(graph: Any, names: list[str] | None) -> Graph:
@@ -158,15 +159,14 @@ def _read_networkx(graph: Any, names: list[str] | None) -> Graph:
 
 
 def _integers(pairs: Any) -> Array:
-    found = np.asarray(_array(pairs))
-    if found.dtype.kind == "f" and found.size == 0:
-        found = found.astype(np.int64)
-    return found.T if found.ndim == 2 and found.shape[0] != 2 and found.shape[1] == 2 else found
+    ends = np.asarray(_array(pairs))
+    if ends.dtype.kind == "f" and ends.size == 0:
+        ends = ends.astype(np.int64)
+    return ends.T if ends.ndim == 2 and ends.shape[0] != 2 and ends.shape[1] == 2 else ends
 
 
 def _holds_graph(value: Any) -> bool:
-    is_networkx = all(hasattr(value, name) for name in ("nodes", "edges", "adjacency"))
-    return isinstance(value, Dataset) or is_networkx or hasattr(value, "edge_index")
+    return isinstance(value, Dataset) or is_networkx(value) or hasattr(value, "edge_index")
 
 
 def _array(value: Any) -> Any:

@@ -95,9 +95,9 @@ class HGDELinkPredictor(_FromEdges):
         points = torch.as_tensor(
             self.embedding_ if X is None else self.transform(X, graph=graph, edge_index=edge_index)
         )
-        found = _checked_pairs(pairs, len(points))
+        nodes = _checked_pairs(pairs, len(points))
         device = self._fitted.device
-        odds = self._fitted.learner.predict(points.to(device), found.to(device))
+        odds = self._fitted.learner.predict(points.to(device), nodes.to(device))
         linked = torch.sigmoid(odds.double()).cpu().numpy()
         return np.stack([1 - linked, linked], axis=1)
 
@@ -114,12 +114,12 @@ class HGDELinkPredictor(_FromEdges):
 
 
 def _checked_pairs(pairs: Any, num_nodes: int) -> torch.Tensor:
-    found = torch.as_tensor(pairs if isinstance(pairs, torch.Tensor) else np.asarray(pairs))
-    if found.dim() != 2 or found.shape[1] != 2 or found.is_floating_point():
+    nodes = torch.as_tensor(pairs if isinstance(pairs, torch.Tensor) else np.asarray(pairs))
+    if nodes.dim() != 2 or nodes.shape[1] != 2 or nodes.is_floating_point():
         raise ValueError(
-            f"pairs must be whole numbers of shape [M, 2], a pair a row; got {found.dtype} {list(found.shape)}"
+            f"pairs must be whole numbers of shape [M, 2], a pair a row; got {nodes.dtype} {list(nodes.shape)}"
         )
-    if found.numel() and (int(found.min()) < 0 or int(found.max()) >= num_nodes):
-        row = int(((found < 0) | (found >= num_nodes)).any(1).nonzero()[0])
-        raise ValueError(f"pair {row} is {found[row].tolist()}, but the nodes are 0 to {num_nodes - 1}")
-    return found.to(torch.int64).T
+    if nodes.numel() and (int(nodes.min()) < 0 or int(nodes.max()) >= num_nodes):
+        row = int(((nodes < 0) | (nodes >= num_nodes)).any(1).nonzero()[0])
+        raise ValueError(f"pair {row} is {nodes[row].tolist()}, but the nodes are 0 to {num_nodes - 1}")
+    return nodes.to(torch.int64).T

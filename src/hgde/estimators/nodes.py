@@ -57,10 +57,10 @@ class HGDEClassifier(ClassifierMixin, _OnNodes):  # type: ignore[misc]  # scikit
     ``X [N, F]`` may be a numpy array, a torch tensor, a scipy sparse matrix, a pandas DataFrame (numbers, categories,
     booleans, gaps), or an object that holds graph, features and labels together (PyG ``Data``, networkx graph,
     ``hgde.Dataset``). A graph may be a ``hgde.Graph``, an adjacency matrix (scipy or array, entries other than 1 being
-    weights), a networkx graph (matched to the index of a DataFrame by the names of its nodes), or ``edge_index [2, E]``;
-    edges are used in both directions unless it is a directed ``hgde.Graph``. Without one, each row is joined with its
-    nearest neighbours (``neighbours``, itself counted). Nodes are classified together: a node's class depends on the
-    rows around it.
+    weights), a networkx graph (matched to the index of a DataFrame by the names of its nodes), or ``edge_index`` of
+    shape ``[2, E]``; edges are used in both directions unless it is a directed ``hgde.Graph``. Without one, each row is
+    joined with its nearest neighbours (``neighbours``, itself counted). Nodes are classified together: a node's class
+    depends on the rows around it.
 
     Attributes: ``classes_``, ``graph_``, ``curvature_``, ``n_features_in_``, ``n_iter_``, ``best_epoch_``,
     ``validation_score_``, ``history_``.
@@ -255,6 +255,8 @@ class HGDERegressor(RegressorMixin, _OnNodes):  # type: ignore[misc]  # scikit-l
         self, X: Any, y: Any = None, sample_weight: Any = None, *, graph: Any = None, edge_index: Any = None
     ) -> float:
         """R² on the nodes whose value is known."""
+        if y is None:
+            raise ValueError("score needs the true values y")
         truth = np.asarray(y, dtype=np.float64)
         predicted = self.predict(X, graph=graph, edge_index=edge_index)
         known = np.isfinite(truth.reshape(len(truth), -1)).all(1)

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from hgde.experiments.jobs import Job
-from hgde.pipeline import Fitted, fit, make_settings, versions
+from hgde.experiments.work import settings_for
+from hgde.pipeline import Fitted, fit, versions
 
 INTEGRATORS = ("heuler", "hrk4", "ham")
 DIFFUSIVITIES = ("isotropic", "attention", "ricci", "global", "local-global")
@@ -21,7 +22,7 @@ def energy(job: Job) -> dict[str, Any]:
     from hgde.diffusion import dirichlet_energy, edge_energy
     from hgde.models import HGDE
 
-    result = fit(make_settings(job.settings))
+    result = fit(settings_for(job.settings))
     fitted = result.models[0]
     model = fitted.learner.model
     assert isinstance(model, HGDE)
@@ -35,7 +36,7 @@ def energy(job: Job) -> dict[str, Any]:
 
 def disk(job: Job) -> dict[str, Any]:
     """Train in two dimensions; a sample of the points, and the weights of the last step between them."""
-    result = fit(make_settings(job.settings))
+    result = fit(settings_for(job.settings))
     return sampled_weights(result.models[0], SAMPLED) | {"test": result.summary.mean(), "versions": versions()}
 
 

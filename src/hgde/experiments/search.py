@@ -185,7 +185,7 @@ class Searcher:
             return self._known
         given = overlay(self.search.base, nested(changes))
         try:
-            return make_settings(given).to_dict()
+            return make_settings(given, lenient=True).to_dict()
         except SettingsError:  # the trial will say so itself
             return overlay(self._known, nested(changes))
 
@@ -276,7 +276,7 @@ def flat(values: Mapping[str, Any], path: str = "") -> dict[str, Any]:
 
 def _resolved(base: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        return make_settings(base).to_dict()
+        return make_settings(base, lenient=True).to_dict()
     except SettingsError as error:
         raise SearchError(f"the settings to start from cannot be used: {error}") from None
 

@@ -110,7 +110,7 @@ class Store:
         key = _hash(settings)
         if key not in self._resolved:
             try:
-                self._resolved[key] = _shared_settings(make_settings(settings).to_dict())
+                self._resolved[key] = _shared_settings(make_settings(settings, lenient=True).to_dict())
             except SettingsError:  # of a model that is gone, or wrong from the start: compared as they are
                 self._resolved[key] = dict(settings)
         return self._resolved[key]

@@ -94,21 +94,27 @@ def chooses_itself(model: str) -> bool:
     return MODELS.get(model).candidates.__func__ is not Model.candidates.__func__  # type: ignore[attr-defined]
 
 
-def preset_of(model: str, data: str, task: str) -> dict[str, Any]:
-    """The published settings of a model that fit best: for data and task, for the data, for the task, its default.
+def preset_name(model: str, data: str, task: str) -> str:
+    """The preset that fits best: for data and task, for the data, for the task, the default; or that there is none.
 
-    They are spelt out, with ``preset = none``, so that records say what was trained. A model that chooses among presets
-    of its own is left to do so.
+    A model that chooses among presets of its own is left to do so (``auto``).
     """
     if chooses_itself(model):
-        return {"preset": "auto", "model": {"name": model}}
-    presets: Mapping[str, Mapping[str, Any]] = MODELS.get(model).presets
+        return "auto"
     plain = data.lower().replace("_", "-")
     family = plain.partition("-")[0]  # disease-sim, cifar10-effnet
     own = [plain, family] if task == "nodes" else []
     wanted = [f"{plain}-{task}", f"{family}-{task}", *own, task, "default"]
-    values = next((presets[name] for name in wanted if name in presets), {})
-    return overlay(values, {"preset": "none", "model": {"name": model, **values.get("model", {})}})
+    presets = MODELS.get(model).presets
+    return next((name for name in wanted if name in presets), "none")
+
+
+def preset_of(model: str, data: str, task: str) -> dict[str, Any]:
+    """The settings of that preset, spelt out, with ``preset = none``, so that records say what was trained."""
+    name = preset_name(model, data, task)
+    values = MODELS.get(model).presets.get(name, {})
+    kept = "auto" if name == "auto" else "none"
+    return overlay(values, {"preset": kept, "model": {"name": model, **values.get("model", {})}})
 
 
 def settings_of(system: System, given: Mapping[str, Any], data: str, task: str) -> dict[str, Any]:

@@ -13,14 +13,14 @@ from hgde.experiments.places import choose_places, open_for
 from hgde.experiments.search import Found, Search, SearchError, search_all
 from hgde.experiments.space import Dimension, check_space, read_space, space_for
 from hgde.experiments.store import Store
-from hgde.experiments.systems import preset_of
+from hgde.experiments.systems import preset_name, preset_of
 from hgde.experiments.toml import to_toml
 from hgde.files import write_atomically
 from hgde.pipeline import versions
 from hgde.pipeline.settings import make_settings
 from hgde.report.from_tuning import report_of_tuning
 from hgde.report.page import write_report
-from hgde.sections import overlay
+from hgde.sections import nested, overlay
 
 FOREVER = 10_000
 """Trials of a search that only its minutes end."""
@@ -87,7 +87,8 @@ def tune(
     if found.best is None:
         raise SearchError(f"no trial was finished: {found.failure}")
     metric = settings.task.entry.default_metric
-    files = _write(out, found, settings.to_dict(), metric)
+    start = preset_name(model, data, settings.task.name)
+    files = _write(out, found, given, settings.to_dict(), start, metric)
     return Tuned(found, metric, [*files, store.path("trials")])
 
 
@@ -100,11 +101,16 @@ def _is_given(dimension: Dimension, given: Mapping[str, Any]) -> bool:
     return True
 
 
-def _write(out: Path, found: Found, resolved: Mapping[str, Any], metric: str) -> list[Path]:
+def _write(
+    out: Path, found: Found, given: Mapping[str, Any], resolved: Mapping[str, Any], start: str, metric: str
+) -> list[Path]:
     best = found.best
     assert best is not None
     assert best.score is not None
-    chosen = {name: value for name, value in found.settings.items() if name != "run"}
+    # A preset by its name, not spelt out: what cannot act in it is then nobody's wish.
+    preset = start if best.settings.get("preset") != "none" or start != "auto" else "none"
+    chosen = overlay({"preset": preset}, overlay(given, nested(best.changes)))
+    chosen.pop("run", None)
     comment = (
         f"Best of {len(found.trials)} trials (number {best.number}): cross-fitted {metric} {best.score:.4f}.\n"
         "Use it: hgde train --settings settings.toml"

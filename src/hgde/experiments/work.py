@@ -19,6 +19,7 @@ from hgde.experiments.jobs import Done, Job
 from hgde.experiments.meter import PeakMeter
 from hgde.pipeline import Prepared, Reporter, Settings, fit, make_settings, prepare, versions
 from hgde.pipeline.presets import Choice
+from hgde.pipeline.settings import restore_settings
 from hgde.tasks import Part, Problem
 from hgde.training.cross_fitting import cross_fitted
 from hgde.training.trainer import Epoch
@@ -108,7 +109,7 @@ CHECKPOINTS = (60, 150)
 
 def train(job: Job) -> Result:
     """One run: scores of validation and test part, what it took, and all that its numbers depend on."""
-    settings = make_settings(job.settings)
+    settings = settings_for(job.settings)
     prepared = _prepared(settings)
     meter = PeakMeter()
     result = fit(settings, dataset=prepared.dataset, problem=prepared.problem, reporter=_Clock(job.seconds))
@@ -123,7 +124,7 @@ def train(job: Job) -> Result:
 def cost(job: Job) -> Result:
     """A run measured after a short one of the same kind, which loads libraries and compiles kernels."""
     short = {**job.settings, "training": {**job.settings.get("training", {}), "epochs": 3}}
-    fit(make_settings(short))
+    fit(settings_for(short))
     return train(job)
 
 
@@ -139,7 +140,7 @@ def trial(job: Job) -> Result:
     is_pruned = False
     began, ms = time.monotonic(), 0.0
     for number, (split, seed) in enumerate(job.more["folds"]):
-        settings = make_settings(job.settings).replace({"data.split": split, "run.seed": seed})
+        settings = settings_for(job.settings).replace({"data.split": split, "run.seed": seed})
         prepared = _prepared(settings)
         problem = without_test(prepared.problem)
         settings = _with_chosen_preset(settings, prepared, problem)
@@ -196,7 +197,7 @@ def free(job: Job) -> Result:
     """A baseline without a model, on the same split and inputs as everything else."""
     from hgde.tasks.baselines import BASELINES
 
-    prepared = _prepared(make_settings(job.settings))
+    prepared = _prepared(settings_for(job.settings))
     problem = prepared.problem
     meter, began = PeakMeter(), time.perf_counter()
     predictions = BASELINES.get(job.more["baseline"])(problem)
@@ -214,8 +215,16 @@ def facts(job: Job) -> Result:
     """What the graph itself says: sizes, homophily, hyperbolicity, kind of features."""
     from hgde.experiments.facts import graph_facts
 
-    settings = make_settings(job.settings)
+    settings = settings_for(job.settings)
     return graph_facts(_prepared(settings), settings) | {"versions": versions()}
+
+
+def settings_for(values: Mapping[str, Any]) -> Settings:
+    """Settings of a job. Those spelt out (``preset = none``) are not a user's wish: what cannot act in them may stand.
+
+    A published preset sets, say, a weight decay that this model on this data has no matrix for.
+    """
+    return restore_settings(values, {}) if values.get("preset") == "none" else make_settings(values)
 
 
 WORK: dict[str, Callable[[Job], Result]] = {

@@ -28,9 +28,7 @@ def nearest_neighbours(features: Features, k: int, *, block: int = 512) -> Tenso
         raise GraphError(f"k must be between 1 and the number of nodes ({num_nodes}), got {k}")
     points = dense.double()
     if not bool(torch.isfinite(points).all()):
-        raise GraphError(
-            "nearest neighbours need finite features, got NaN or infinity; fill in or drop such rows"
-        )
+        raise GraphError("nearest neighbours need finite features, got NaN or infinity; fill in or drop such rows")
     # Distances do not change, the cancellation in the formula does.
     centred = points - points.mean(0)
     square = (centred * centred).sum(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from torch import Tensor, nn
 
@@ -12,6 +12,8 @@ from hgde.geometry import Curvature, Euclidean, Manifold
 from hgde.graph import Features, Graph
 from hgde.registry import Registry
 from hgde.sections import Section, SettingsError
+
+T = TypeVar("T")
 
 MODELS: Registry[type[Model]] = Registry(
     "model",
@@ -32,6 +34,13 @@ class Shape:
     in_features: int
     num_nodes: int
     outputs: int | None = None
+
+
+def built(part: T | None) -> T:
+    """The part of a model that gives a task's outputs; refused where the model was built without one."""
+    if part is None:
+        raise TypeError("this model was built to compare points in pairs: use embed(features, graph)")
+    return part
 
 
 class Model(nn.Module):

@@ -14,7 +14,8 @@ from hgde.geometry import Manifold, PoincareBall
 from hgde.graph import Graph
 from hgde.kernels import FusedBall, diffuse_steps
 from hgde.sections import Chosen
-from hgde.solvers import Flow, HEuler, Method, Solution, configured, odeint
+from hgde.solvers import Flow, HEuler, InputError, Method, Solution, configured, odeint
+from hgde.solvers.odeint import is_adaptive
 from hgde.solvers.registry import resolve
 
 logger = logging.getLogger(__name__)
@@ -26,9 +27,9 @@ class HPDEBlock(nn.Module):
     Args:
         flow: the flow to integrate.
         time: ``T``.
-        method: any method of :data:`hgde.solvers.METHODS`, by name or as an object.
-        step: step of fixed-step methods.
-        rtol, atol: tolerances of adaptive methods.
+        method: any method of :data:`hgde.solvers.SOLVERS`, by name or as an object.
+        step: step of fixed-step methods, 1 by default.
+        rtol, atol: tolerances of adaptive methods, 1e-3 and 1e-4 by default, or of ``implicit_adams``'s corrector.
         gradient: ``"backprop"``, or ``"recompute"`` (exact, keeps one state per step).
 
     >>> import torch
@@ -44,15 +45,22 @@ class HPDEBlock(nn.Module):
         flow: GraphFlow,
         time: float = 8.0,
         method: str | Method = "heuler",
-        step: float = 1.0,
-        rtol: float = 1e-3,
-        atol: float = 1e-4,
+        step: float | None = None,
+        rtol: float | None = None,
+        atol: float | None = None,
         gradient: Literal["backprop", "recompute"] = "backprop",
     ) -> None:
         super().__init__()
-        self.flow, self.time, self.step = flow, time, step
+        self.flow, self.time, self.gradient = flow, time, gradient
         self.method = resolve(method)
-        self.rtol, self.atol, self.gradient = rtol, atol, gradient
+        if self.method.adaptive:
+            if step is not None:
+                raise InputError(f"{self.method.name} chooses its steps by rtol and atol; leave out step")
+            rtol, atol = 1e-3 if rtol is None else rtol, 1e-4 if atol is None else atol
+        is_adaptive(self.method, step, rtol, atol)
+        #: Also the distance of the times of :meth:`trajectory`.
+        self.step = 1.0 if step is None else step
+        self.rtol, self.atol = rtol, atol
         self._is_checked = False
 
     @classmethod
@@ -79,9 +87,9 @@ class HPDEBlock(nn.Module):
         bound = self.flow.bind(z0, graph)
         if not self._is_checked and not torch.compiler.is_compiling():
             self._is_checked = True
-            verdict = stability(bound, self.method, self.step)
-            if not verdict.is_stable:
-                logger.warning("%s", verdict)
+            checked = stability(bound, self.method, self.step)
+            if not checked.is_stable:
+                logger.warning("%s", checked)
         return bound
 
     def solve(self, z0: Tensor, graph: Graph, times: list[float]) -> Solution:
@@ -89,7 +97,6 @@ class HPDEBlock(nn.Module):
         return self._solve(self._bind(z0, graph), times)
 
     def _solve(self, bound: BoundFlow, times: list[float]) -> Solution:
-        adaptive = self.method.adaptive
         return odeint(
             Flow(bound),
             bound.z0,
@@ -97,9 +104,9 @@ class HPDEBlock(nn.Module):
             manifold=_solving_space(self.flow.manifold),
             method=self.method,
             gradient=self.gradient,
-            step=None if adaptive else self.step,
-            rtol=self.rtol if adaptive else None,
-            atol=self.atol if adaptive else None,
+            step=None if self.method.adaptive else self.step,
+            rtol=self.rtol,
+            atol=self.atol,
         )
 
     def trajectory(self, z0: Tensor, graph: Graph) -> tuple[list[float], Tensor]:

@@ -24,6 +24,7 @@ class HGDEConv(nn.Module):
         time, method, step: how long and by what solver to diffuse.
         diffusivity: a name of :data:`hgde.diffusion.DIFFUSIVITIES`, or a module of your own.
         eta: residual weights, ``None`` for no residual.
+        activation: inside the flow, a name or any function of a tensor.
         space: a name of :data:`hgde.geometry.SPACES`; encoder and flow have one each.
         curvature: ``c`` at the start, where the space has one; trained unless ``learn_curvature`` is off.
         options: the diffusivity's own, such as ``heads=4``.
@@ -40,7 +41,7 @@ class HGDEConv(nn.Module):
         out_channels: int,
         time: float = 2.0,
         method: str | Method = "heuler",
-        step: float = 1.0,
+        step: float | None = None,
         diffusivity: str | Diffusivity = "isotropic",
         eta: tuple[float, float, float] | None = (1.0, 0.6, 0.1),
         activation: Activation = "identity",

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from hgde.diffusion import DIFFUSIVITIES, GraphFlow, make_diffusivity
 from hgde.geometry import SPACES, Curvature, Manifold, make_space
 from hgde.graph import Features, Graph
-from hgde.models.base import MODELS, Model, Shape
+from hgde.models.base import MODELS, Model, Shape, built
 from hgde.models.block import HPDEBlock
 from hgde.models.layers import Encoder, NodeDecoder
 from hgde.models.presets import LINK_PRESETS, MOST_EDGES_FOR_RICCI, PRESETS, Preset
@@ -120,9 +120,7 @@ class HGDE(Model):
 
     def readout(self, z: Tensor) -> Tensor:
         """``[n, outputs]`` of some of the points of :meth:`embed`."""
-        if self.decoder is None:
-            raise TypeError("this model was built to compare points in pairs: use embed(features, graph)")
-        return self.decoder(z)
+        return built(self.decoder)(z)
 
     def trajectory(self, features: Features, graph: Graph) -> tuple[list[float], Tensor]:
         """Times ``0, step, ..., T`` and the states there, ``[times, N, coordinates]``."""

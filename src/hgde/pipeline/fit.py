@@ -22,7 +22,7 @@ from hgde.pipeline.settings import Settings
 from hgde.registry import untrusted
 from hgde.sections import SettingsError
 from hgde.tasks import Metric, Problem
-from hgde.training.checkpoint import load_weights
+from hgde.training.checkpoint import CheckpointError, load_weights
 from hgde.training.trainer import Epoch, Outcome, Trainer
 
 
@@ -101,7 +101,8 @@ def fit(
         start: weights to begin with instead of fresh ones.
 
     >>> from hgde import make_settings
-    >>> quick = {"data": {"name": "disease-sim", "options": ["num_nodes=60"]}, "training": {"epochs": 2}, "preset": "none"}
+    >>> data = {"name": "disease-sim", "options": ["num_nodes=60"]}
+    >>> quick = {"data": data, "training": {"epochs": 2}, "preset": "none"}
     >>> result = fit(make_settings(quick))
     >>> result.summary.metric.name, 0 <= result.summary.mean() <= 1
     ('accuracy', True)
@@ -112,13 +113,15 @@ def fit(
     device = choose_device(settings.run.device)
     # Data is accepted before anything is written: a refused graph must not leave a folder that looks like a run.
     prepared = prepare(settings, dataset, problem)
+    is_ours = False
     try:
         with nullcontext() if run is None else run.locked():
+            is_ours = True
             if run is not None:
                 run.start(settings, prepared.dataset, prepared.problem, facts_of(prepared, is_named=dataset is None))
             return _Run(settings, prepared, device, run, reporter or Reporter()).train(start=start)
-    except ValueError:
-        if run is not None and not run.seeds():  # refused by the model before anything was trained
+    except (ValueError, RunError, CheckpointError):
+        if run is not None and is_ours and not run.seeds():  # refused before anything was trained
             run.discard()
         raise
 
@@ -206,7 +209,7 @@ class _Run:
         names = preset_names(settings, self.prepared.problem)
         if not names:
             return None, None
-        is_race = len(names) > 1 and settings.training.epochs > RUNGS[0] and start is None
+        is_race = len(names) > 1 and settings.training.epochs >= 2 * RUNGS[0] and start is None
         if not is_race:
             self._take(with_preset(settings, names[0]))
             return None, None

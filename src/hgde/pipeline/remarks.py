@@ -43,15 +43,15 @@ def remarks(result: Result) -> Remarks:
     """What there is to say about a finished run. Test truth is read for the baselines' final score alone."""
     fitted, outcome = result.models[0], result.summary.outcomes[0]
     problem, metric = fitted.training_data().problem, result.summary.metric
-    said = Remarks({name: part.size for name, part in problem.parts.items()}, _classes(problem), metric.name)
+    made = Remarks({name: part.size for name, part in problem.parts.items()}, _classes(problem), metric.name)
     names = [name for name in FREE if name in baselines_for(problem.task.kind)]
     try:
         scores = baseline_scores(problem, names)
-        said.baselines = {name: parts["test"][metric.name] for name, parts in scores.items()}
+        made.baselines = {name: parts["test"][metric.name] for name, parts in scores.items()}
     except (ValueError, ArithmeticError) as error:  # a baseline that cannot be fitted must not spoil a finished run
         logger.warning("the baselines could not be run: %s", error)
-    said.warnings = warnings_of(fitted, outcome, said.baselines)
-    return said
+    made.warnings = warnings_of(fitted, outcome, made.baselines)
+    return made
 
 
 def warnings_of(fitted: Fitted, outcome: Outcome, baselines: dict[str, float]) -> list[str]:

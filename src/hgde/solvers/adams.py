@@ -205,6 +205,10 @@ class ImplicitAdams(ExplicitAdams):
     def implicit(self) -> bool:
         return True
 
+    @property
+    def corrects_to_call(self) -> bool:
+        return self.tolerance is None
+
     def _solve(
         self,
         dynamics: Dynamics,

@@ -20,14 +20,18 @@ from hgde.solvers.solution import InputError, SolverError, Statistics, Status
 Event = Callable[[Tensor, Tensor], Any]
 
 
+def fixed_steps(times: Sequence[float], step: float | None) -> int:
+    """How many steps :func:`fixed_grid` has."""
+    if step is None:
+        return len(times) - 1
+    return max(1, math.ceil((times[-1] - times[0]) / step - 1e-9))
+
+
 def fixed_grid(times: Sequence[float], step: float | None) -> list[float]:
     """The requested times themselves, or multiples of ``step``, the last one cut to end exactly at the last time."""
     if step is None:
         return list(times)
-    start, end = times[0], times[-1]
-    count = (end - start) / step
-    whole = max(1, math.ceil(count - 1e-9))
-    return [start + i * step for i in range(whole)] + [end]
+    return [times[0] + i * step for i in range(fixed_steps(times, step))] + [times[-1]]
 
 
 class Stepper:
@@ -179,15 +183,16 @@ def integrate_fixed(
 ) -> None:
     """Follow ``path`` on a fixed grid, to its last time or to an event."""
     times = path.times
-    grid = fixed_grid(times, step)
-    if len(grid) - 1 > max_steps:
+    count = fixed_steps(times, step)
+    if count > max_steps:
+        how = "one step per requested time" if step is None else f"a step of {abs(step):g}"
         raise SolverError(
             Status.MAX_STEPS,
-            f"a step of {step} from {times[0]} to {times[-1]} needs {len(grid) - 1} steps, max_steps is {max_steps}; "
+            f"{how} from {times[0]:g} to {times[-1]:g} needs {count} steps, max_steps is {max_steps}; "
             "try a larger step or a larger max_steps",
         )
     memory = stepper.start(path.t, path.x)
-    for t0, t1 in pairwise(grid):
+    for t0, t1 in pairwise(fixed_grid(times, step)):
         fractions, wanted = ([], True) if step is None else path.inside(t1)
         # On an even grid every step has the very same size, whatever t1 - t0 rounds to.
         h = step if step is not None and t1 != times[-1] else t1 - t0
@@ -224,7 +229,7 @@ def integrate_adaptive(
                 f"reached t = {t:.6g} of {end:.6g} in {max_steps} steps; "
                 "try a larger rtol or atol, or a larger max_steps",
             )
-        # A sliver left over would be a step of its own; stretch the last one by a hair instead.
+        # What rounding leaves over would be a step of its own; the last one is stretched over it.
         last = h * (1.0 + 1e-9) >= abs(end - t)
         t1 = end if last else t + direction * h
         fractions, wanted = path.inside(t1)

@@ -24,7 +24,7 @@ class Step(NamedTuple):
     ``state``: ``x1``.  ``memory``: what the next step wants to know.  ``dense``: makes the curve that gives the state
     at a fraction in (0, 1) of the step; called only where such a state is wanted, since it may evaluate the field.
     Left out, states lie on the geodesic to ``x1``.  ``error``, ``travel``: tangent vectors at the start, the estimated
-    error and the way made; ``None`` without an estimate.  ``corrections``: iterations of an implicit method.
+    error and the way made; an adaptive method gives both.  ``corrections``: iterations of an implicit method.
     """
 
     state: Tensor
@@ -94,6 +94,11 @@ class Method(ABC):
     @property
     def implicit(self) -> bool:
         """Whether a step solves an equation, to a tolerance."""
+        return False
+
+    @property
+    def corrects_to_call(self) -> bool:
+        """Whether ``rtol`` and ``atol`` of the call act on steps of a fixed length, as its corrector's tolerance."""
         return False
 
     def start(self, dynamics: Dynamics, manifold: Manifold, t0: float, x: Tensor) -> Any:

@@ -60,8 +60,9 @@ def odeint(
     it a fixed-step method steps from one requested time to the next, and an adaptive one (``dopri5``, ``bosh3``) needs
     ``rtol`` and/or ``atol`` (a missing ``atol`` is a hundredth of ``rtol``, a missing ``rtol`` is 0): at every point
     the error stays below ``rtol`` times the distance travelled, except that a step's error below ``atol`` is never
-    refused. For implicit methods they are the corrector's tolerance. Between steps the paper's methods interpolate
-    along the geodesic, the others at their own order or better.
+    refused. For ``implicit_adams`` they are the corrector's tolerance. ``first_step`` and ``controller`` are for steps
+    chosen by tolerance. Between steps the paper's methods interpolate along the geodesic, the others at their own order
+    or better.
 
     ``gradient="recompute"`` gives the same gradients with one state per step in memory, at one more forward pass.
 
@@ -87,7 +88,8 @@ def odeint(
     if on_failure not in ("raise", "return"):
         raise InputError(f"expected on_failure 'raise' or 'return', got {on_failure!r}")
     problem = _Problem(field, x0, manifold, events)
-    adaptive = _is_adaptive(chosen, step, rtol, atol)
+    adaptive = is_adaptive(chosen, step, rtol, atol)
+    _check_control(adaptive, chosen, first_step, controller)
     tolerances = _tolerances(rtol, atol, problem.x.dtype)
     statistics = Statistics()
     dynamics = Dynamics(problem.field, problem.manifold)
@@ -210,24 +212,45 @@ def _check_state(x0: Tensor, manifold: Any, what: str = "x0") -> None:
         raise InputError(f"{what} is not a valid state: " + "; ".join(problems))
 
 
-def _is_adaptive(method: Method, step: float | None, rtol: float | None, atol: float | None) -> bool:
-    if step is not None:
-        if not (math.isfinite(step) and step > 0):
-            raise InputError(f"expected a positive step, got {step}; the direction follows from the times")
+def is_adaptive(method: Method, step: float | None, rtol: float | None, atol: float | None) -> bool:
+    """Whether the method chooses its steps by tolerance; raises where one of the arguments could not act."""
+    if step is not None and not (math.isfinite(step) and step > 0):
+        raise InputError(f"expected a positive step, got {step}; the direction follows from the times")
+    has_tolerance = rtol is not None or atol is not None
+    if step is not None or not method.adaptive:
+        if has_tolerance and not method.corrects_to_call:
+            raise InputError(_idle_tolerances(method))
         return False
-    if not method.adaptive:
-        if (rtol is not None or atol is not None) and not method.implicit:
-            raise InputError(
-                f"{method.name} has no error estimate, so rtol and atol have nothing to act on; "
-                "give step instead, or use dopri5 or bosh3"
-            )
-        return False
-    if rtol is None and atol is None:
+    if not has_tolerance:
         raise InputError(
             f"{method.name} chooses its steps by tolerance and there is no good default: give rtol and/or atol "
             "(lengths in the manifold's metric), or step for fixed steps"
         )
     return True
+
+
+def _idle_tolerances(method: Method) -> str:
+    if method.adaptive:
+        return "with step, steps have a fixed length, so rtol and atol have nothing to act on; give one or the other"
+    if method.implicit:
+        return (
+            f"the corrector of {method.name} follows the method's own options, so rtol and atol have nothing to act "
+            "on; give the option tolerance instead"
+        )
+    return (
+        f"{method.name} has no error estimate, so rtol and atol have nothing to act on; "
+        "give step instead, or use dopri5 or bosh3"
+    )
+
+
+def _check_control(adaptive: bool, method: Method, first_step: float | None, controller: Controller | None) -> None:
+    if not adaptive and (first_step is not None or controller is not None):
+        raise InputError(
+            f"steps of {method.name} have a fixed length here, so first_step and controller have nothing to act on; "
+            "leave them out, or choose steps by tolerance with dopri5 or bosh3"
+        )
+    if first_step is not None and not (math.isfinite(first_step) and first_step > 0):
+        raise InputError(f"expected a positive first_step, got {first_step}; the direction follows from the times")
 
 
 def _tolerances(rtol: float | None, atol: float | None, dtype: torch.dtype) -> Tolerances:

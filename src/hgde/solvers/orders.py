@@ -148,7 +148,7 @@ def measure_order(
     """Solve with every number of steps in ``counts`` and fit the order."""
     chosen = resolve(method)
     # A corrector stopped early would add an error of its own.
-    rtol, atol = (1e-14, 1e-15) if chosen.implicit else (None, None)
+    rtol, atol = (1e-14, 1e-15) if chosen.corrects_to_call else (None, None)
     exact = problem.exact(until)
     used: list[int] = []
     errors: list[float] = []

@@ -66,11 +66,11 @@ def baselines_for(kind: str) -> list[str]:
 
 def baseline_scores(problem: Problem, names: Iterable[str] | None = None) -> dict[str, dict[str, Scores]]:
     """Scores of the validation and the test part by each baseline that fits the problem."""
-    found = {}
+    scores = {}
     for name in baselines_for(problem.task.kind) if names is None else names:
         predictions = BASELINES.get(name)(problem)
-        found[name] = {part: problem.task.scores(predictions[part], problem.parts[part].truth) for part in HELD_OUT}
-    return found
+        scores[name] = {part: problem.task.scores(predictions[part], problem.parts[part].truth) for part in HELD_OUT}
+    return scores
 
 
 @baseline("majority", CLASSES, LABELS, VALUES)

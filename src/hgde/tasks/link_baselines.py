@@ -56,9 +56,9 @@ def feature_likeness(problem: Problem) -> Predictions:
     from sklearn.preprocessing import normalize
 
     x: Any = normalize(feature_matrix(problem))
-    found = {}
+    predictions = {}
     for name in HELD_OUT:
         u, v = problem.parts[name].items.cpu().numpy()
         product = x[u].multiply(x[v]).sum(1) if hasattr(x, "tocsr") else (x[u] * x[v]).sum(1)
-        found[name] = torch.from_numpy(np.asarray(product, dtype=np.float64).ravel())
-    return found
+        predictions[name] = torch.from_numpy(np.asarray(product, dtype=np.float64).ravel())
+    return predictions

@@ -23,6 +23,10 @@ from hgde.tasks.decoders import DECODERS
 from hgde.tasks.metrics import PAIRS
 
 
+def _only_fermi_dirac(settings: LinkSettings) -> str | None:
+    return None if settings.decoder in ("auto", "fermi-dirac") else f"the decoder is {settings.decoder}"
+
+
 @dataclass(frozen=True)
 class LinkSettings(Section):
     metric: str = setting(
@@ -34,18 +38,18 @@ class LinkSettings(Section):
     fermi_r: float = setting(
         2.0,
         "Fermi-Dirac decoder: squared distance at which a link is as likely as not.",
-        inert=lambda s: f"the decoder is {s.decoder}" if s.decoder not in ("auto", "fermi-dirac") else None,
+        inert=_only_fermi_dirac,
     )
     fermi_t: float = setting(
         1.0,
         "Fermi-Dirac decoder: how softly probability falls with distance.",
         above=0,
-        inert=lambda s: f"the decoder is {s.decoder}" if s.decoder not in ("auto", "fermi-dirac") else None,
+        inert=_only_fermi_dirac,
     )
     learn_fermi: bool = setting(
         False,
         "Fermi-Dirac decoder: train both numbers.",
-        inert=lambda s: f"the decoder is {s.decoder}" if s.decoder not in ("auto", "fermi-dirac") else None,
+        inert=_only_fermi_dirac,
     )
     hidden_edges: float = setting(
         0.0,
@@ -129,9 +133,9 @@ class LinkPrediction(Task):
                 name,
                 {"r": self.options.fermi_r, "t": self.options.fermi_t, "learn": self.options.learn_fermi},
             )
-        usual = LinkSettings()
-        for key in ("fermi_r", "fermi_t"):
-            if getattr(self.options, key) != getattr(usual, key):
+        defaults = LinkSettings()
+        for key in ("fermi_r", "fermi_t", "learn_fermi"):
+            if getattr(self.options, key) != getattr(defaults, key):
                 raise SettingsError(
                     f"task.{key} has no effect: the model's own decoder is {name}; leave it out, or choose "
                     "decoder fermi-dirac"
@@ -162,7 +166,7 @@ class LinkPrediction(Task):
         return nn.functional.binary_cross_entropy_with_logits(predictions, truth.to(predictions.dtype), weights)
 
     def table(self, learner: Learner, outputs: Tensor, ids: Array, pairs: Tensor | None = None) -> Table:
-        """A row per pair; without any, as many unlinked pairs as there are nodes would have to be guessed: refused."""
+        """A row per pair. Without pairs it is refused: no one wants all ``N^2`` of them."""
         if pairs is None:
             raise TaskError("links are predicted for pairs of nodes: name them with --pairs FILE (source,target)")
         chances = torch.sigmoid(learner.predict(outputs, pairs).double()).cpu().numpy()

@@ -79,10 +79,10 @@ def fitting(kind: str) -> list[str]:
 
 def metric_for(name: str, kind: str) -> Metric:
     """The metric of that name, refused with those that do fit where it does not."""
-    found = METRICS.get(name)
-    if kind not in found.kinds:
+    entry = METRICS.get(name)
+    if kind not in entry.kinds:
         raise MetricError(f"{name} does not score {kind}; these do: {', '.join(fitting(kind))}")
-    return found
+    return entry
 
 
 def probabilities(predictions: Tensor) -> Tensor:

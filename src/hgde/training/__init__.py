@@ -1,1 +1,1 @@
-"""Training: tasks, trainer, checkpoints, and runs of several seeds."""
+"""Training one learner on one problem: trainer, optimisers, checkpoints, and scores to choose settings by."""

@@ -63,8 +63,8 @@ def read_field(path: Path, values: Mapping[str, Any], name: str, kind: type[T]) 
     """A field of a checkpoint's description, refused by name where it is missing or of another type."""
     value = values.get(name)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        found = type(value).__name__ if name in values else "nothing"
-        raise CheckpointError(f"{path} is damaged: field {name!r} should be {kind.__name__}, it is {found}")
+        actual = type(value).__name__ if name in values else "nothing"
+        raise CheckpointError(f"{path} is damaged: field {name!r} should be {kind.__name__}, it is {actual}")
     return value
 
 

@@ -24,8 +24,8 @@ def cross_fitted(task: Task, predictions: list[Tensor], truth: Tensor, keep: str
 
     Args:
         task: whose metric chooses and scores.
-        predictions: what the model said of the validation part, epoch by epoch, each ``[n, ...]``.
-        truth: ``[n, ...]``.
+        predictions: the model's predictions for the validation part, epoch by epoch, each ``[n, ...]``.
+        truth: of the validation part, ``[n, ...]``.
         keep: what an epoch is chosen by, as in the training settings.
     """
     if not predictions:
@@ -40,8 +40,8 @@ def cross_fitted(task: Task, predictions: list[Tensor], truth: Tensor, keep: str
     scores = []
     for first, second in _halves(truth, HALVINGS // 2):
         for chosen_on, scored_on in ((first, second), (second, first)):
-            judged = [task.scores(epoch[chosen_on], truth[chosen_on], names=()) for epoch in chosen]
-            ranks = [rank(task.metric.gain(scored[task.metric.name]), scored["loss"], keep) for scored in judged]
+            scored = [task.scores(epoch[chosen_on], truth[chosen_on], names=()) for epoch in chosen]
+            ranks = [rank(task.metric.gain(one[task.metric.name]), one["loss"], keep) for one in scored]
             kept = max(range(len(ranks)), key=ranks.__getitem__)
             score = task.scores(chosen[kept][scored_on], truth[scored_on], names=())[task.metric.name]
             scores.append(task.metric.gain(score))

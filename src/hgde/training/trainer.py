@@ -44,7 +44,7 @@ class Epoch:
     projected: int
     is_best: bool
     predictions: Tensor = field(repr=False)
-    """What the model said of the validation part."""
+    """The model's predictions for the validation part."""
 
 
 @dataclass
@@ -322,9 +322,9 @@ def _checked_progress(path: Path, stored: dict[str, Any]) -> dict[str, Any]:
     for name, usual in vars(_Progress()).items():
         value = stored.get(name)
         if not isinstance(value, int | float if isinstance(usual, float) else type(usual)):
-            found = type(value).__name__ if name in stored else "nothing"
+            actual = type(value).__name__ if name in stored else "nothing"
             raise checkpoint.CheckpointError(
-                f"{path} is damaged: field 'progress.{name}' should be {type(usual).__name__}, it is {found}"
+                f"{path} is damaged: field 'progress.{name}' should be {type(usual).__name__}, it is {actual}"
             )
     unknown = sorted(set(stored) - set(vars(_Progress())))
     if unknown:

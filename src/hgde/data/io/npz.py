@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from hgde.data.dataset import Dataset, identity_features
-from hgde.data.errors import DataError
+from hgde.data.errors import DataError, unpacked_limit
 from hgde.data.splits.nodes import NodeSplit
 from hgde.graph.features import Features, SparseFeatures
 from hgde.graph.graph import Graph, GraphError
@@ -37,6 +37,9 @@ def read_arrays(path: Path) -> dict[str, Array]:
         with np.load(path, allow_pickle=False) as archive:
             if not hasattr(archive, "files"):
                 raise DataError.at(path, "holds a single array; expected an NPZ archive with named arrays")
+            limit = unpacked_limit(path.stat().st_size)
+            if sum(member.file_size for member in archive.zip.infolist()) > limit:
+                raise DataError.at(path, f"unpacks to more than {limit:,} bytes; store it without compression")
             return {name: archive[name] for name in archive.files}
     except DataError:
         raise

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hgde.data.errors import DataError
+from hgde.data.errors import DataError, unpacked_limit
 
 Array = np.ndarray[Any, Any]
 
@@ -138,9 +138,13 @@ def table_stem(path: Path) -> str:
 def _unpacked(raw: bytes, path: Path) -> bytes:
     """The content of a packed file; others as they are."""
     suffix = path.suffix.lower()
+    limit = unpacked_limit(len(raw))
     if suffix == ".gz":
         try:
-            return gzip.decompress(raw)
+            content = gzip.GzipFile(fileobj=io.BytesIO(raw)).read(limit + 1)
+            if len(content) > limit:
+                raise _too_large(path, limit)
+            return content
         except (OSError, EOFError, zlib.error) as error:
             raise DataError.at(path, f"not a readable gzip file ({error})") from None
     if suffix == ".zst":
@@ -148,18 +152,25 @@ def _unpacked(raw: bytes, path: Path) -> bytes:
             import zstandard
         except ImportError:
             raise DataError.at(path, "reading .zst needs zstandard: pip install 'hgde[files]'") from None
-        content = []
+        frames, total = [], 0
         try:
             while raw:  # a file may be several frames, one after the other
+                if max(zstandard.frame_content_size(raw), 0) > limit - total:
+                    raise _too_large(path, limit)
                 frame = zstandard.ZstdDecompressor().decompressobj()
-                content.append(frame.decompress(raw))
+                frames.append(frame.decompress(raw))
+                total += len(frames[-1])
                 if not frame.eof:
                     raise DataError.at(path, "not a readable zstd file (it breaks off)")
                 raw = frame.unused_data
         except zstandard.ZstdError as error:
             raise DataError.at(path, f"not a readable zstd file ({error})") from None
-        return b"".join(content)
+        return b"".join(frames)
     return raw
+
+
+def _too_large(path: Path, limit: int) -> DataError:
+    return DataError.at(path, f"unpacks to more than {limit:,} bytes; unpack it yourself if it is meant to be so large")
 
 
 def read_bytes(path: Path) -> bytes:

@@ -22,7 +22,7 @@ def read_disease(files: Mapping[str, Path], name: str) -> Dataset:
     edges, labels = files[f"{name}.edges.csv"], files[f"{name}.labels.npy"]
     number_of: dict[str, int] = {}
     pairs = []
-    for line, text in enumerate(edges.read_text().splitlines(), start=1):
+    for line, text in enumerate(edges.read_text(encoding="utf-8").splitlines(), start=1):
         ends = text.split(",")
         if len(ends) != 2:
             raise DataError.at(edges, f"expected two nodes, got {text[:40]!r}", line=line)

@@ -90,7 +90,7 @@ def read(files: Mapping[str, Path], name: str) -> Dataset:
 
 def _test_nodes(path: Path) -> np.ndarray[Any, Any]:
     nodes = []
-    for number, line in enumerate(path.read_text().splitlines(), start=1):
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         if not line.strip().isdigit():
             raise DataError.at(path, f"expected a node number, got {line.strip()[:40]!r}", line=number)
         nodes.append(int(line))

@@ -73,7 +73,7 @@ def read(files: Mapping[str, Path], name: str) -> Dataset:
 
 def _table(path: Path, columns: int) -> list[tuple[int, list[str]]]:
     rows = []
-    for line, text in enumerate(path.read_text().splitlines()[1:], start=2):
+    for line, text in enumerate(path.read_text(encoding="utf-8").splitlines()[1:], start=2):
         if text.strip():
             fields = text.split("\t")
             if len(fields) != columns:

@@ -41,7 +41,7 @@ def hard_negatives(
 
     Args:
         graph: the graph of training edges, from which all heuristics are taken.
-        positives: links to be told from the negatives.
+        positives: links to be distinguished from the negatives.
         features: ``[N, F]``; without, two rankings are used.
         k: negatives per link.
         seed: of the draws.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -42,7 +43,7 @@ class IsotropicPrinted(Diffusivity):
     def __init__(self, options: Settings | None = None, width: int = 0) -> None:
         super().__init__()
         self.self_loops = (options or self.Settings()).self_loops
-        self._known = Remembered(lambda graph, dtype: printed_weights(graph, dtype, self.self_loops))
+        self._known = Remembered(partial(printed_weights, self_loops=self.self_loops))
 
     def prepare(self, graph: Graph) -> None:
         self._known(graph, torch.get_default_dtype())

@@ -82,8 +82,9 @@ class Ricci(Diffusivity):
     def _curvature(self, graph: Graph) -> Tensor:
         from hgde.graph.measures.ricci import ollivier_ricci
 
-        if self._prepared is not None and self._prepared[0] is graph:
-            return self._prepared[1]
+        prepared = self._prepared
+        if prepared is not None and prepared[0] is graph:
+            return prepared[1]
         return ollivier_ricci(graph, alpha=self.alpha, cache=False)
 
     def prepare(self, graph: Graph) -> None:

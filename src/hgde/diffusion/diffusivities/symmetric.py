@@ -24,8 +24,7 @@ def symmetric_weights(graph: Graph, dtype: torch.dtype) -> EdgeWeights:
     arriving, leaving = degrees(graph, self_loops=True)
     row, column = arriving.rsqrt(), leaving.rsqrt()
     values = edge_weights(graph) * row[graph.rows] * column[graph.indices]
-    own = (~(graph.rows == graph.indices)).to(values.dtype)
-    pull = torch.zeros_like(arriving).index_add_(0, graph.rows, values * own)
+    pull = torch.zeros_like(arriving).index_add_(0, graph.rows, values * (graph.rows != graph.indices))
     kept = row * column * _loop_weight(graph)
     return EdgeWeights(values.to(dtype), (1 - pull - kept).to(dtype))
 

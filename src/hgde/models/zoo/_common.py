@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.utils.weak import WeakIdKeyDictionary
 
+from hgde.diffusion.degrees import edge_weights
 from hgde.graph import Features, Graph, SparseFeatures
 from hgde.kernels import sparse_matmul
 from hgde.models.base import Model, Shape
@@ -95,8 +96,7 @@ def adjacency(graph: Graph, norm: Norm = "symmetric", loops: bool = True, like: 
 def _adjacency(graph: Graph, norm: Norm, loops: bool, dtype: torch.dtype) -> SparseFeatures:
     if loops:
         graph = graph.with_self_loops()
-    given = getattr(graph, "weights", None)
-    weights = torch.ones_like(graph.indices, dtype=torch.float64) if given is None else given
+    weights = edge_weights(graph)
     rows, columns = graph.rows, graph.indices
     degree = weights.new_zeros(graph.num_nodes).index_add_(0, rows, weights)
     # A node that receives nothing has an empty row; 1 only keeps the division out of trouble.

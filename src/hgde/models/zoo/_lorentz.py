@@ -11,7 +11,7 @@ from torch import Tensor
 
 from hgde.geometry import Lorentz
 from hgde.geometry.lorentz import with_time
-from hgde.geometry.numerics import squared_norm
+from hgde.geometry.numerics import safe_sqrt, sinhc, squared_norm
 from hgde.graph import Features, SparseFeatures
 
 
@@ -41,8 +41,8 @@ def centroid(total: Tensor, c: Tensor) -> Tensor:
     It minimises the weighted sum of squared Lorentzian distances.
     """
     space = total[:, 1:]
-    length = (total[:, :1].square() - squared_norm(space)).clamp_min(torch.finfo(total.dtype).tiny ** 0.5)
-    return with_time(space * (c * length).rsqrt(), c)
+    squared = (total[:, :1].square() - squared_norm(space)).clamp_min(torch.finfo(total.dtype).tiny ** 0.5)
+    return with_time(space * (c * squared).rsqrt(), c)
 
 
 def on_hyperboloid(features: Features, c: Tensor) -> tuple[Tensor, Features]:
@@ -52,9 +52,9 @@ def on_hyperboloid(features: Features, c: Tensor) -> tuple[Tensor, Features]:
     """
     if isinstance(features, SparseFeatures):
         squares = features.values.new_zeros(features.shape[0]).index_add(0, features.rows, features.values.square())
-        r = (c * squares).to(features.dtype).sqrt()[:, None]
-        scale = torch.where(r > 0, torch.sinh(r) / torch.where(r > 0, r, 1.0), 1.0)
-        return torch.cosh(r) / c.sqrt().to(r.dtype), features.with_values(features.values * scale[features.rows, 0])
-    r = (c * squared_norm(features)).to(features.dtype).sqrt()
-    scale = torch.where(r > 0, torch.sinh(r) / torch.where(r > 0, r, 1.0), 1.0)
-    return torch.cosh(r) / c.sqrt().to(r.dtype), features * scale
+        q = c * squares[:, None]
+        space: Features = features.with_values(features.values * sinhc(q)[features.rows, 0])
+    else:
+        q = c * squared_norm(features)
+        space = features * sinhc(q)
+    return torch.cosh(safe_sqrt(q)) / c.sqrt(), space

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from hgde.graph import Features, Graph, SparseFeatures
 from hgde.models.base import MODELS, Model, Shape
-from hgde.models.zoo._common import Dense, Presets, adjacency, once_per, pattern, product, propagate
+from hgde.models.zoo._common import Dense, Presets, adjacency, once_per, product, propagate
 from hgde.randomness import generator
 from hgde.sections import Section, setting
 
@@ -80,15 +80,11 @@ class CDropEdge(Model):
             return adjacency(graph, like=like)
         keep = self.settings.keep
         share = once_per(graph, "critical share", lambda: critical_share(graph)) if keep is None else keep
-        low, high = torch.minimum(graph.rows, graph.indices), torch.maximum(graph.rows, graph.indices)
-        names, place = once_per(
-            graph, "edge numbers", lambda: torch.unique(low * graph.num_nodes + high, return_inverse=True)
-        )
-        kept = _draw(names.numel(), share, graph.device)[place]
-        pairs = torch.stack([graph.indices[kept], graph.rows[kept]])
-        thinned = Graph.from_edges(pairs, graph.num_nodes, undirected=False).with_self_loops()
-        scale = thinned.degree.to(like.dtype).rsqrt()
-        return pattern(thinned, scale[thinned.rows] * scale[thinned.indices])
+        pair = once_per(graph, "pairs", lambda: graph.undirected_index)
+        drawn = torch.rand(graph.undirected_edges.shape[1], generator=generator(), device=graph.device) < share
+        kept = pair < 0
+        kept[~kept] = drawn[pair[~kept]]
+        return adjacency(graph.keep_edges(kept), like=like)
 
     def _hidden(self, features: Features, matrix: SparseFeatures) -> Tensor:
         x = self._convolve(self.first, features, matrix).relu()
@@ -101,7 +97,3 @@ class CDropEdge(Model):
         assert isinstance(layer, Dense)
         y = product(x, layer.weight, self.settings.dropout, self.training)
         return layer.translate(propagate(matrix, y))
-
-
-def _draw(count: int, share: float, device: torch.device) -> Tensor:
-    return torch.rand(count, generator=generator(), device=device) < share

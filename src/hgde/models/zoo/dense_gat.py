@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from hgde.graph import Features, Graph
+from hgde.graph import Features, Graph, GraphError
 from hgde.models.base import MODELS
 from hgde.models.zoo._blocks import by_rows, dropout_seed
 from hgde.models.zoo._common import Presets
@@ -53,7 +53,7 @@ class DenseGAT(GAT):
 
     def prepare(self, graph: Graph) -> None:
         if graph.num_nodes > LARGEST:
-            raise ValueError(
+            raise GraphError(
                 f"dense-gat compares all pairs and takes at most {LARGEST:,} nodes, got {graph.num_nodes:,}; "
                 "try difformer with the kernel simple, whose cost is linear, or gat"
             )

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from hgde.graph import Features, Graph
-from hgde.models.base import MODELS, Model, Shape
+from hgde.models.base import MODELS, Model, Shape, built
 from hgde.models.zoo._blocks import by_rows
 from hgde.models.zoo._common import Dense, Presets, adjacency, propagate
 from hgde.randomness import dropout
@@ -125,8 +125,7 @@ class DIFFormer(Model):
         return x
 
     def readout(self, z: Tensor) -> Tensor:
-        assert self.decoder is not None
-        return self.decoder(z)
+        return built(self.decoder)(z)
 
     def _finish(self, number: int, x: Tensor) -> Tensor:
         return x if self.norms is None else self.norms[number](x)

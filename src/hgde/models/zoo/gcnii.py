@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from hgde.graph import Features, Graph, SparseFeatures
-from hgde.models.base import MODELS, Model, Shape
+from hgde.models.base import MODELS, Model, Shape, built
 from hgde.models.zoo._common import Dense, Presets, adjacency, propagate
 from hgde.randomness import dropout
 from hgde.sections import Section, setting
@@ -86,5 +86,4 @@ class GCNII(Model):
         return x
 
     def readout(self, z: Tensor) -> Tensor:
-        assert self.decoder is not None
-        return self.decoder(z, self.settings.dropout)
+        return built(self.decoder)(z, self.settings.dropout)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from hgde.graph import Features, Graph, SparseFeatures
+from hgde.graph import Features, Graph, GraphError, SparseFeatures
 from hgde.models.base import MODELS, Model, Shape
 from hgde.models.zoo._common import Dense, Presets, adjacency, edge_softmax, edge_sum, once_per, product
 from hgde.models.zoo.knn import neighbours
@@ -43,7 +43,12 @@ class GLCN(Model):
             inert=lambda s: None if s.pairs == "knn" else "only the pairs knn have k",
         )
         graph_loss: float = setting(0.01, "weight of the penalty", at_least=0)
-        spread: float = setting(0.1, "weight of the squares of the learned weights in the penalty", at_least=0)
+        spread: float = setting(
+            0.1,
+            "weight of the squares of the learned weights in the penalty",
+            at_least=0,
+            inert=lambda s: None if s.graph_loss > 0 else "the penalty has no weight (graph_loss = 0)",
+        )
 
     presets: ClassVar[Presets] = {
         "default": {
@@ -82,6 +87,8 @@ class GLCN(Model):
         return edge_softmax(edges, (gap.abs() @ self.score).relu()), gap.square().sum(1)
 
     def penalty(self, features: Features, graph: Graph, outputs: Tensor) -> Tensor | None:
+        if self.settings.graph_loss == 0:
+            return None
         weights, squared = self.learned(features, self.edges(features, graph))
         loss = (squared * weights).sum() + self.settings.spread * weights.square().sum()
         return self.settings.graph_loss * loss / graph.num_nodes
@@ -108,7 +115,7 @@ class GLCN(Model):
 
 def _complete(num_nodes: int, device: torch.device) -> Graph:
     if num_nodes > LARGEST:
-        raise ValueError(
+        raise GraphError(
             f"glcn over all pairs takes at most {LARGEST:,} nodes, got {num_nodes:,}; set pairs to knn or edges"
         )
     nodes = torch.arange(num_nodes, device=device)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from hgde.graph import Features, Graph, SparseFeatures
-from hgde.models.base import MODELS, Model, Shape
+from hgde.models.base import MODELS, Model, Shape, built
 from hgde.models.zoo._common import Dense, Presets, adjacency, edge_softmax, edge_sum, once_per
 from hgde.models.zoo._solve import ContinuousSettings, solve
 from hgde.sections import setting
@@ -142,8 +142,7 @@ class GRAND(Model):
         return solve(lambda _, x: self.field(x, start, weights, edges), start, self.settings)
 
     def readout(self, z: Tensor) -> Tensor:
-        assert self.decoder is not None
-        return self.decoder(z.relu(), self.settings.dropout)
+        return built(self.decoder)(z.relu(), self.settings.dropout)
 
 
 def _only_rewired(settings: Any) -> str | None:

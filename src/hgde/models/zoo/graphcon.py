@@ -8,7 +8,7 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from hgde.graph import Features, Graph
-from hgde.models.base import MODELS, Model, Shape
+from hgde.models.base import MODELS, Model, Shape, built
 from hgde.models.zoo._common import Dense, Presets, adjacency
 from hgde.models.zoo.gat import GATLayer
 from hgde.models.zoo.gcn import GCNLayer
@@ -88,5 +88,4 @@ class GraphCON(Model):
         return x
 
     def readout(self, z: Tensor) -> Tensor:
-        assert self.decoder is not None
-        return self.decoder(z)
+        return built(self.decoder)(z)

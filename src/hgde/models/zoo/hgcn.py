@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from hgde.geometry import Manifold, PoincareBall
 from hgde.graph import Features, Graph, SparseFeatures
-from hgde.models.base import MODELS, Model, Shape
+from hgde.models.base import MODELS, Model, Shape, built
 from hgde.models.zoo._common import ACTIVATIONS, Dense, Presets, adjacency, edge_softmax, edge_sum, propagate
 from hgde.models.zoo._hyperbolic import MobiusLinear
 from hgde.sections import Section, setting
@@ -132,5 +132,4 @@ class HGCN(Model):
         return self.space.expmap0(u)
 
     def readout(self, z: Tensor) -> Tensor:
-        assert self.decoder is not None
-        return self.decoder(self.space.logmap0(z))
+        return built(self.decoder)(self.space.logmap0(z))

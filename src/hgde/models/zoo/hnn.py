@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from hgde.geometry import Manifold, PoincareBall
 from hgde.graph import Features, Graph
-from hgde.models.base import MODELS, Model, Shape
+from hgde.models.base import MODELS, Model, Shape, built
 from hgde.models.zoo._common import ACTIVATIONS, Presets
 from hgde.models.zoo._hyperbolic import HyperbolicMLR, MobiusLinear
 from hgde.sections import Section, setting
@@ -75,5 +75,4 @@ class HNN(Model):
         return self.space.expmap0(u)
 
     def readout(self, z: Tensor) -> Tensor:
-        assert self.head is not None
-        return self.head(z)
+        return built(self.head)(z)

@@ -13,7 +13,7 @@ from hgde.geometry import Lorentz, Manifold
 from hgde.geometry.lorentz import with_time
 from hgde.geometry.numerics import squared_norm
 from hgde.graph import Features, Graph, SparseFeatures
-from hgde.models.base import MODELS, Model, Shape
+from hgde.models.base import MODELS, Model, Shape, built
 from hgde.models.zoo._common import ACTIVATIONS, Presets, adjacency, edge_sum, product, propagate
 from hgde.models.zoo._lorentz import centroid, exp0, inner, on_hyperboloid, pairwise_inner
 from hgde.randomness import dropout
@@ -154,6 +154,4 @@ class HyboNet(Model):
         return x
 
     def readout(self, z: Tensor) -> Tensor:
-        assert self.classes is not None
-        assert self.bias is not None
-        return 2 / self.space.c + 2 * pairwise_inner(z, exp0(self.space, self.classes)) + self.bias
+        return 2 / self.space.c + 2 * pairwise_inner(z, exp0(self.space, built(self.classes))) + built(self.bias)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from hgde.geometry import GeooptManifold, Manifold
 from hgde.graph import Features, Graph, SparseFeatures
-from hgde.models.base import MODELS, Model, Shape
+from hgde.models.base import MODELS, Model, Shape, built
 from hgde.models.zoo._common import ACTIVATIONS, Dense, Presets, adjacency, propagate
 from hgde.sections import Section, setting
 
@@ -93,8 +93,6 @@ class KappaGCN(Model):
         return self.space.expmap0(u)
 
     def forward(self, features: Features, graph: Graph) -> Tensor:
-        assert self.normals is not None
-        assert self.points is not None
-        x, p = self.embed(features, graph), self.space.expmap0(self.points)
-        logits = self.space.dist2plane(x[:, None, :], p, self.normals, signed=True, scaled=True)
+        x, p = self.embed(features, graph), self.space.expmap0(built(self.points))
+        logits = self.space.dist2plane(x[:, None, :], p, built(self.normals), signed=True, scaled=True)
         return propagate(adjacency(graph, like=x), logits)

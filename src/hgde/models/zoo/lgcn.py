@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from hgde.geometry import Lorentz, Manifold
 from hgde.graph import Features, Graph, SparseFeatures
-from hgde.models.base import MODELS, Model, Shape
+from hgde.models.base import MODELS, Model, Shape, built
 from hgde.models.zoo._common import ACTIVATIONS, Dense, Presets, adjacency, edge_softmax, edge_sum
 from hgde.models.zoo._lorentz import centroid, exp0, inner, log0, pairwise_inner
 from hgde.sections import Section, setting
@@ -100,6 +100,4 @@ class LGCN(Model):
         return exp0(self.space, u)
 
     def readout(self, z: Tensor) -> Tensor:
-        assert self.centroids is not None
-        assert self.decoder is not None
-        return self.decoder(-2 / self.space.c - 2 * pairwise_inner(z, exp0(self.space, self.centroids)))
+        return built(self.decoder)(-2 / self.space.c - 2 * pairwise_inner(z, exp0(self.space, built(self.centroids))))

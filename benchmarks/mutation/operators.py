@@ -14,45 +14,18 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-ARITHMETIC: dict[type[ast.operator], tuple[str, tuple[str, ...]]] = {
-    ast.Add: ("+", ("-",)),
-    ast.Sub: ("-", ("+",)),
-    ast.Mult: ("*", ("/",)),
-    ast.Div: ("/", ("*",)),
-    ast.FloorDiv: ("//", ("*",)),
-    ast.Mod: ("%", ("*",)),
-    ast.Pow: ("**", ("*",)),
-    ast.BitAnd: ("&", ("|",)),
-    ast.BitOr: ("|", ("&",)),
-}
-#: The first replacement is the opposite, the second the boundary.
-COMPARISONS: dict[type[ast.cmpop], tuple[str, tuple[str, ...]]] = {
-    ast.Lt: (r"<", (">", "<=")),
-    ast.LtE: (r"<=", (">=", "<")),
-    ast.Gt: (r">", ("<", ">=")),
-    ast.GtE: (r">=", ("<=", ">")),
-    ast.Eq: (r"==", ("!=",)),
-    ast.NotEq: (r"!=", ("==",)),
-    ast.Is: (r"is", ("is not",)),
-    ast.IsNot: (r"is\s+not", ("is",)),
-    ast.In: (r"in", ("not in",)),
-    ast.NotIn: (r"not\s+in", ("in",)),
-}
-_PAIRS = (
-    "min max, minimum maximum, fmin fmax, amin amax, argmin argmax, clamp_min clamp_max, any all, sqrt rsqrt, "
-    "sum mean, zeros ones, zeros_like ones_like, new_zeros new_ones, "
-    "rows indices, sinh cosh, sin cos, exp expm1, log log1p, "
-    "floor ceil, expmap logmap, expmap0 logmap0, query key"
+from benchmarks.mutation.replacements import (
+    ARITHMETIC,
+    BODY,
+    COMPARISONS,
+    DROPPED,
+    KEPT_KEYWORDS,
+    LOGS,
+    NUMBERS,
+    PLAIN_TWINS,
+    SKIPPED_FUNCTIONS,
+    TWINS,
 )
-TWINS = {a: b for pair in _PAIRS.split(", ") for a, b in (pair.split(), pair.split()[::-1])}
-#: Twins that exist as plain functions too, not only as attributes.
-PLAIN_TWINS = {"min", "max", "any", "all"}
-#: Methods without arguments that can be left out.
-DROPPED = {"detach", "abs", "clone"}
-NUMBERS = {"Tensor", "float", "int"}
-KEPT_KEYWORDS = {"device", "dtype", "strict", "flag", "choices", "repr", "exist_ok", "parents"}
-SKIPPED_FUNCTIONS = {"__repr__", "__str__", "extra_repr"}
-_LOGS = {"log", "logger", "logging", "warnings"}
 
 
 @dataclass(frozen=True)
@@ -144,6 +117,8 @@ class _Finder(ast.NodeVisitor):
 
     def _add(self, operator: str, start: int, end: int, replacement: str) -> None:
         function = ".".join(self._scope).replace(".<locals>.<locals>", ".<locals>")
+        if self._scope and len(self._returns) == 1:
+            function += BODY
         self.edits.append(_Edit(function, operator, start, end, replacement.encode()))
 
     def _replace(self, operator: str, node: ast.expr | ast.stmt, replacement: str) -> None:
@@ -232,7 +207,7 @@ class _Finder(ast.NodeVisitor):
         call = node.value
         if isinstance(call, ast.Call):
             name = ast.unparse(call.func)
-            if name.split(".")[0] in _LOGS or name == "super().__init__":
+            if name.split(".")[0] in LOGS or name == "super().__init__":
                 return
         if not isinstance(node.value, ast.Yield):
             self._replace("statement", node, "pass")
@@ -344,7 +319,7 @@ class _Finder(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         func = node.func
         if isinstance(func, ast.Attribute):
-            if isinstance(func.value, ast.Name) and func.value.id in _LOGS:
+            if isinstance(func.value, ast.Name) and func.value.id in LOGS:
                 return
             if func.attr in TWINS and func.attr not in ("rows", "indices", "query", "key"):
                 self._rename(func)

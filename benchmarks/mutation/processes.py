@@ -36,6 +36,9 @@ _WARM = (
     "torch_geometric.data", "filelock",
 )  # fmt: skip
 
+#: Exit status of a child whose own code failed; tests cannot end in it, they are caught.
+_OWN_FAULT = 86
+
 
 def warm_up() -> None:
     """Import what tests need and mutants cannot change."""
@@ -130,6 +133,8 @@ def call(work: Callable[[], Any], log: Path, cpu: float | None = None, wall: flo
         return "timeout", None
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
+    if os.WIFEXITED(status) and os.WEXITSTATUS(status) == _OWN_FAULT:
+        raise RuntimeError(f"a child of the harness failed; {log} ends with the reason")
     if not received:
         return "died", f"status {status}"
     return "done", json.loads(received)
@@ -144,11 +149,12 @@ def _available(read: int) -> bytes:
 
 
 def _child(work: Callable[[], Any], write: int, log: Path, cpu: float | None) -> None:
-    code = 1
+    code = _OWN_FAULT
     try:
         os.setpgid(0, 0)
         if cpu is not None:
-            resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(cpu), math.ceil(cpu) + 5))
+            # The soft limit alone: the hard one is inherited and could not be raised again.
+            resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(cpu), resource.getrlimit(resource.RLIMIT_CPU)[1]))
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         for stream in (1, 2):
             os.dup2(output, stream)

@@ -35,7 +35,7 @@ RECORDED = (
 #: Tests longer than this are left out: they would be run for every mutant of what they touch.
 LONGEST = 20.0
 #: Seconds of tests, by their recorded times, that a mutant has to survive.
-BUDGET = 60.0
+BUDGET = 30.0
 
 
 @dataclass(frozen=True)

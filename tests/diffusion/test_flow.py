@@ -300,3 +300,26 @@ def test_a_pickled_diffusivity_gives_the_same_weights(name):
 def test_weights_of_the_residual_can_only_be_trained_where_there_is_one():
     with pytest.raises(ValueError, match="nothing to train without eta"):
         GraphFlow(PoincareBall(), eta=None, learn_eta=True)
+
+
+@pytest.mark.parametrize("space", ["ball", "euclidean"])
+def test_learned_eta_begins_as_the_fixed_one(graph, space):
+    """Step, state and start in that order, whether they are trained or not."""
+    manifold = SPACES[space]()
+    z, z0 = (points(40, seed=seed, space=manifold) for seed in (1, 2))
+    fixed, learned = (GraphFlow(manifold, None, ETA, learn_eta=learn).double() for learn in (False, True))
+    outputs = learned(z, graph, z0)
+    torch.testing.assert_close(outputs, fixed(z, graph, z0), rtol=0, atol=1e-6)  # learned ones were float32
+    outputs.square().sum().backward()
+    assert (learned.eta.grad.abs() > 0).all()
+    with pytest.raises(ValueError, match=r"three weights \(step, state, start\), got 2"):
+        GraphFlow(manifold, eta=(1.0, 0.5))
+
+
+def test_defaults_are_those_of_the_paper():
+    """LeakyReLU below zero by 0.2, lazy walks of 1/2, one head, even shares: results were made with these."""
+    attention, ricci, mixed = (make_diffusivity(name, 3) for name in ("attention", "ricci", "local-global"))
+    assert (attention.heads, attention.negative_slope, attention.self_loops) == (1, 0.2, False)
+    assert (ricci.alpha, ricci.self_loops) == (0.5, False)
+    assert (mixed.heads, mixed.beta, mixed.beta_logit) == (1, 0.5, None)
+    assert (mixed.local.heads, mixed.local.negative_slope) == (1, 0.2)

@@ -167,3 +167,27 @@ def test_solver_error_carries_the_statistics():
         odeint(swing, torch.zeros(1, 2), (0.0, 1.0), manifold=Euclidean(), method="dopri5", rtol=1e-6, max_steps=3)
     assert caught.value.status is Status.MAX_STEPS
     assert caught.value.statistics.accepted + caught.value.statistics.rejected == 3
+
+
+@pytest.mark.parametrize("order", [2, 3, 5])
+def test_the_first_step_makes_a_way_of_the_tolerance_s_root(order):
+    tolerances = Tolerances(1e-4, 3e-4)
+    step = Controller().first(2.0, order, 100.0, tolerances)
+    assert step == pytest.approx(0.5 * 4e-4 ** (1 / order) / 2.0)
+    assert Controller().first(2.0, order, -1e-6, tolerances) == 1e-6, "never beyond the end, whatever the direction"
+    assert Controller().first(0.0, order, 100.0, tolerances) == 100.0, "a field that stands still"
+    assert Controller().first(1.0, order, 100.0, Tolerances(0.0, 0.0)) == pytest.approx(0.5 * 1e-16 ** (1 / order))
+
+
+def test_what_the_controller_accepts():
+    control = Controller()
+    assert control.propose(0.1, 0.0, 3) == (True, 1.0), "grows by ten at most"
+    assert control.propose(0.1, 1.0, 3) == (True, pytest.approx(0.09)), "a ratio of one is accepted"
+    accept, step = control.propose(0.1, 1.0001, 3)
+    assert not accept
+    assert step == pytest.approx(0.09, rel=1e-3)
+    assert control.propose(0.1, 1e9, 3) == (False, pytest.approx(0.02)), "shrinks by five at most"
+    for ratio in (math.inf, math.nan):
+        assert control.propose(0.1, ratio, 3) == (False, pytest.approx(0.02))
+    eager = Controller(safety=5.0)
+    assert eager.propose(0.1, 8.0, 3) == (False, pytest.approx(0.1)), "a step that failed is never made longer"

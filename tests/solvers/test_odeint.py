@@ -184,3 +184,18 @@ def test_solver_error_carries_the_statistics():
         odeint(swing, torch.zeros(1, 2), (0.0, 1.0), manifold=Euclidean(), method="dopri5", rtol=1e-6, max_steps=3)
     assert caught.value.status is Status.MAX_STEPS
     assert caught.value.statistics.accepted + caught.value.statistics.rejected == 3
+
+
+@pytest.mark.parametrize(("dtype", "budget"), [(torch.float32, 1e-4), (torch.float64, 1e-9)])
+def test_correctors_are_iterated_to_a_few_digits_above_rounding(dtype, budget):
+    """Without tolerances of one's own; once for every step would be off by far more."""
+    x0 = torch.tensor([[0.3, -0.2]], dtype=dtype)
+    ball = PoincareBall(1.0)
+    given = {"manifold": ball, "method": "implicit_adams", "step": 0.5}
+
+    def field(t, x):
+        return -1.5 * x + 0.2 * x.flip(-1)
+
+    usual = odeint(field, x0, [0.0, 3.0], **given).states[-1]
+    tight = odeint(field, x0.double(), [0.0, 3.0], rtol=1e-13, atol=1e-13, **given).states[-1]
+    torch.testing.assert_close(usual.double(), tight, rtol=0, atol=budget)

@@ -7,6 +7,7 @@ import torch
 
 from hgde.geometry import Euclidean, Lorentz, PoincareBall, Product
 from hgde.solvers import SOLVERS, Flow, InputError, Status, odeint
+from hgde.solvers.packed import Packed
 from hgde.solvers.registry import resolve
 from problems import DrawnField, swing
 
@@ -123,3 +124,19 @@ def test_bad_tuples_are_explained(change, words):
     options = {"field": lambda t, s: (-s[0], -s[1]), "x0": (torch.ones(2), torch.ones(3)), "t": (0.0, 1.0)} | change
     with pytest.raises(InputError, match=words):
         odeint(**options, step=0.5)
+
+
+def test_a_pack_s_differentials_are_its_parts():
+    """With the end of the geodesic given or not."""
+    parts = (PoincareBall(0.7), Euclidean())
+    random = torch.Generator().manual_seed(0)
+    x, v, w = (
+        [0.3 * torch.randn(4, width, generator=random, dtype=torch.float64) for width in (2, 3)] for _ in range(3)
+    )
+    packed = Packed(parts, [t.shape for t in x])
+    for name in ("dexp", "dexp_inv"):
+        expected = packed.pack([getattr(m, name)(*own) for m, *own in zip(parts, x, v, w, strict=True)])
+        arguments = [packed.pack(t) for t in (x, v, w)]
+        end = packed.expmap(*arguments[:2])
+        torch.testing.assert_close(getattr(packed, name)(*arguments), expected)
+        torch.testing.assert_close(getattr(packed, name)(*arguments, end), expected)

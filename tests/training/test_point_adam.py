@@ -44,3 +44,46 @@ def test_points_without_a_gradient_and_matrices_of_points():
     optimiser.step()
     assert not idle.any()
     assert (rows < 0).all()
+
+
+@pytest.mark.parametrize(("dtype", "margin"), [(torch.float32, 4e-3), (torch.float64, 1e-5)])
+@pytest.mark.parametrize("c", [0.3, 1.0, 4.0])
+def test_points_that_leave_the_ball_are_projected_as_by_geoopt(c, dtype, margin):
+    """One step far beyond the boundary, and one back: point and average follow geoopt's."""
+    results = []
+    for kind in (PointAdam, geoopt.optim.RiemannianAdam):
+        point = manifold_parameter(torch.tensor([0.3, -0.4, 0.0], dtype=dtype) / c**0.5, PoincareBall(c))
+        optimiser = kind([point], lr=3.0 / c**0.5)
+        for sign in (1.0, 1.0, -1.0):
+            point.grad = sign * torch.tensor([-1.0, 2.0, 0.5], dtype=dtype)
+            optimiser.step()
+            results.append((point.detach().clone(), optimiser.state[point]["exp_avg"].clone()))
+    assert float(results[0][0].norm()) == pytest.approx((1 - margin) / c**0.5, rel=1e-6)
+    for (ours, our_mean), (theirs, their_mean) in zip(results[:3], results[3:], strict=True):
+        budget = 1e-3 if dtype == torch.float32 else 1e-8
+        torch.testing.assert_close(ours, theirs, rtol=budget, atol=budget)
+        torch.testing.assert_close(our_mean, their_mean, rtol=budget, atol=budget)
+
+
+def test_single_points_go_the_short_way_and_others_do_not(monkeypatch):
+    def long_way(*_):
+        raise AssertionError("geoopt's step")
+
+    monkeypatch.setattr(geoopt.optim.RiemannianAdam, "step", long_way)
+    ball = PoincareBall(1.0)
+    point, idle = (manifold_parameter(torch.zeros(3), ball) for _ in range(2))
+    point.grad = torch.ones(3)
+    PointAdam([point, idle], lr=0.1).step()
+    assert (point < 0).all()
+    rows = manifold_parameter(torch.zeros(2, 3), ball)
+    for made in (
+        PointAdam([rows], lr=0.1),
+        PointAdam([torch.nn.Parameter(torch.zeros(3))], lr=0.1),
+        PointAdam([point], lr=0.1, amsgrad=True),
+        PointAdam([point], lr=0.1, weight_decay=0.1),
+        PointAdam([point], lr=0.1, stabilize=5),
+        PointAdam([geoopt.ManifoldParameter(torch.zeros(3), geoopt.PoincareBallExact())], lr=0.1),
+        PointAdam([geoopt.ManifoldParameter(torch.zeros(6)[::2], geoopt.PoincareBall())], lr=0.1),
+    ):
+        with pytest.raises(AssertionError, match="geoopt's step"):
+            made.step()

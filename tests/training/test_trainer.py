@@ -1,6 +1,7 @@
 """The trainer on a line of three numbers: which epoch is kept, when it stops, what it averages, clips and counts."""
 
 import math
+import sys
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from torch import nn
 from hgde.geometry import numerics
 from hgde.graph import Graph
 from hgde.models.base import Model
+from hgde.solvers import InputError
 from hgde.tasks.base import Learner, Part, Problem, SelectNodes
 from hgde.tasks.metrics import CLASSES, VALUES, Metric
 from hgde.training.checkpoint import CheckpointError
@@ -229,7 +231,10 @@ def test_going_on_is_the_same_as_not_stopping(tmp_path):
         assert torch.equal(second.learner.state_dict()[name], value), name
     fresh = make(Scripted(), tmp_path / "run", epochs=5, averaging=0.5)
     fresh.start()
-    assert fresh.progress.epoch == 0, "only asked to is a checkpoint read"
+    assert fresh.progress.epoch == 0, "a checkpoint is read only when asked for"
+    seen = []
+    make(Scripted(), tmp_path / "run", epochs=5, averaging=0.5).fit(on_epoch=seen.append)
+    assert [epoch.number for epoch in seen] == [1, 2, 3, 4, 5]
     with pytest.raises(CheckpointError, match="of seed 0, not 1"):
         make(Scripted(), tmp_path / "run", seed=1, averaging=0.5).start(resume=True)
 
@@ -250,11 +255,34 @@ def test_nothing_to_train_is_scored_once():
     assert trainer.is_done
     trainer.advance(5)
     assert trainer.finish().epochs == 0
-    assert [row["score"] for row in trainer.progress.history] == [0.4]
+    (row,) = trainer.progress.history
+    assert (row["score"], row["loss"], row["projected"], row["epoch"]) == (0.4, 0.0, 0, 0)
 
 
-def test_times_and_memory_are_measured():
+def test_times_and_memory_are_measured(monkeypatch):
     outcome = make(Scripted(), epochs=3).fit()
     assert 0 < outcome.epoch_ms / 1000 <= outcome.seconds < 60
     assert 20 < peak_memory_mib() < 2**20
     assert outcome.peak_mib == pytest.approx(peak_memory_mib(), rel=0.2)
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert peak_memory_mib() == pytest.approx(outcome.peak_mib * unit / 2**20, rel=0.2), "macOS counts bytes"
+
+
+def test_a_flow_that_refuses_its_input_ends_in_words():
+    """Weights that an overflowing gradient has spoilt: met in training, and when validating."""
+
+    class Spoilt(Scripted):
+        def loss(self, learner, problem):
+            raise InputError("a point is not finite")
+
+    with pytest.raises(TrainingError, match=r"a point is not finite after 0 epochs.*smaller learning rate"):
+        make(Spoilt(), epochs=2).fit()
+    trainer = make(Scripted(), epochs=2)
+
+    def refuse(features, graph):
+        raise InputError("a point is not finite")
+
+    trainer.learner.outputs = refuse
+    with pytest.raises(TrainingError, match="a point is not finite after 0 epochs"):
+        trainer._validate(0.0, 0)

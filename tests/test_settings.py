@@ -25,6 +25,7 @@ from hgde.solvers import SolverError
 from hgde.tasks import MetricError
 
 QUICK = {
+    "preset": "none",
     "data": {"name": "disease-sim", "options": ["num_nodes=40"]},
     "model": {"name": "hgde", "width": 4, "time": 2.0},
     "training": {"epochs": 3, "lr": 0.05},

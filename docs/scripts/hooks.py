@@ -107,10 +107,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         text = re.sub(r"^#.*\n", "", source.read_text(encoding="utf-8"), count=1)
         made = _without_links(re.sub(r"^#", "##", text, flags=re.MULTILINE))
     else:
-        made = (
-            "!!! note\n\n    None are stored yet: `hgde reproduce defaults` makes `results/defaults.md`, "
-            "and this page shows it."
-        )
+        words = "None are stored yet: `hgde reproduce defaults` makes `results/defaults.md`, which is shown here."
+        made = f"!!! note\n\n    {words}"
     return re.sub(r"<!-- numbers: begin -->.*<!-- numbers: end -->", lambda _: made, markdown, flags=re.DOTALL)
 
 

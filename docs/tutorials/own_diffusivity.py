@@ -7,8 +7,8 @@ line, in settings, in estimators, in searches.
 # %% [markdown]
 # ## The weight
 #
-# Ours pulls by similarity of position: `a_ij` proportional to `exp(-d(z_i, z_j) / width)`, each row summing to below
-# one, so that a step stays inside what a node sees. Its one setting is declared beside it.
+# Ours pulls by nearness: `a_ij` proportional to `exp(-d(z_i, z_j) / reach)`, each row summing to less than one, so that
+# a step stays inside what a node sees. Its one setting is declared beside it.
 
 # %%
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ for name in ({"name": "isotropic"}, {"name": "by-distance", "reach": 2.0}):
             "preset": "none",
             "data": {"name": "disease-sim", "options": ["num_nodes=300"]},
             "model": {"width": 4, "time": 4.0, "diffusivity": name},
-            "training": {"epochs": 80},
+            "training": {"epochs": 50},
             "run": {"threads": 1},
         }
     )

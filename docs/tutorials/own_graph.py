@@ -18,7 +18,7 @@ from pathlib import Path
 from hgde import load
 
 folder = Path(tempfile.mkdtemp())
-epidemic = load("disease-sim", num_nodes=400)
+epidemic = load("disease-sim", num_nodes=300)
 with open(folder / "edges.csv", "w", newline="") as file:
     rows = csv.writer(file)
     rows.writerow(["source", "target"])
@@ -37,8 +37,8 @@ print((folder / "nodes.csv").read_text().splitlines()[1][:60], "...")
 # `hgde train --edges edges.csv --nodes nodes.csv --seeds 2 --out run`
 #
 # Labelled nodes are split at random into parts for training, validation and testing (a column `split` of your own is
-# taken instead where there is one). Where you set nothing, the presets compete on your validation part; here one
-# is named, to be quick.
+# taken instead where there is one). Where you set nothing, the model's presets compete on your validation part; here
+# one is named, to be quick.
 
 # %%
 from hgde import fit, make_settings
@@ -47,7 +47,7 @@ settings = make_settings(
     {
         "preset": "default",
         "data": {"edges": str(folder / "edges.csv"), "nodes": str(folder / "nodes.csv")},
-        "training": {"epochs": 100},
+        "training": {"epochs": 60},
         "run": {"seeds": 2, "threads": 1},
     }
 )

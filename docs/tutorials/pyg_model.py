@@ -45,5 +45,5 @@ for _ in range(60):
     optimiser.step()
 with torch.no_grad():
     right = net(graph.x, graph.edge_index).argmax(1) == graph.y
-curvature = float(net.conv.block.flow.manifold.c)
+curvature = float(net.conv.block.flow.manifold.c.detach())
 print(f"test accuracy {100 * right[test].float().mean():.1f} %, curvature {-curvature:.2f}")

@@ -125,7 +125,10 @@ class Registry(Generic[T]):
         if name in self._plugins:
             distribution = self._plugins[name].dist
             return distribution.name if distribution is not None else self._plugins[name].value
-        module = str(getattr(self.get(name), "__module__", "") or type(self.get(name)).__module__)
+        entry: Any = self.get(name)
+        # An object made from a function, such as a metric, comes from where the function does.
+        owner = getattr(entry, "function", entry)
+        module = str(getattr(owner, "__module__", "") or type(owner).__module__)
         return "built in" if module.partition(".")[0] == "hgde" else module
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:

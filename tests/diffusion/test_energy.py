@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from graphs import random_graph, with_weights
+from flow_graphs import random_graph, with_weights
 
 from hgde.data.sets.disease_sim import simulate_disease
 from hgde.diffusion import GraphFlow, dirichlet_energy, edge_energy, make_diffusivity

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from graphs import write_blocks
+from experiment_graphs import write_blocks
 
 from hgde.pipeline import make_settings, prepare
 from hgde.sections import overlay

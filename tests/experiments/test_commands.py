@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from graphs import write_blocks
+from experiment_graphs import write_blocks
 from typer.testing import CliRunner
 
 from hgde.cli.main import COMMANDS, app

@@ -5,7 +5,7 @@ import io
 import json
 
 import pytest
-from graphs import write_blocks
+from experiment_graphs import write_blocks
 from rich.console import Console
 
 from hgde.experiments.compare import CompareError, Request, compare, share_out

@@ -4,7 +4,7 @@ import json
 import sys
 
 import pytest
-from graphs import write_blocks
+from experiment_graphs import write_blocks
 
 from hgde.experiments.search import Search, Searcher, SearchError, search_all
 from hgde.experiments.space import Dimension, SpaceError, exists, read_space, space_for

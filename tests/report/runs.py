@@ -1,4 +1,4 @@
-"""Runs small enough for tests: a graph in CSV files with names that try to break out of a page; every task on it."""
+"""Runs small enough for tests: a graph in CSV files with names that try to break out of a page, every task on it."""
 
 from __future__ import annotations
 

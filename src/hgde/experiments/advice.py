@@ -1,8 +1,9 @@
 """One sentence of advice that follows from the numbers of a comparison, by the rules written here.
 
 *Level* with the best means: the mean difference on the same splits and seeds is within two standard errors of it (those
-of the paired test, corrected for overlapping training parts); after a single run, within one unit. The rules, the first
-that applies decides:
+of the paired test, corrected for overlapping training parts) and at most two points; after a single run, within one
+point. What few runs cannot tell apart may still be far apart: nobody should be advised to give up three points for want
+of seeds. The rules, the first that applies decides:
 
 1. nothing finished: say so;
 2. guessing the majority is level with the best: nothing was learned;
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from hgde.experiments.table import Row
 
 SURE = 0.05
+MOST_POINTS_LEVEL = 2.0
 
 
 def advise(rows: Sequence[Row]) -> str:
@@ -67,7 +69,7 @@ def is_level(row: Row, best: Row) -> bool:
     if test is None or test.count == 0:
         return False
     limit = 1.0 if math.isnan(test.error) else 2 * test.error
-    return abs(test.difference) <= limit
+    return abs(test.difference) <= min(limit, MOST_POINTS_LEVEL)
 
 
 def _curvature(rows: Sequence[Row]) -> str:

@@ -64,14 +64,14 @@ def run_demo(
             say(f"{title}: {len(systems)} systems, {seeds} seeds")
             (facts,) = run_jobs([Job(f"{title}-facts", "facts", "facts", {"data": dict(data)})], store, crew)
             settings = {s.name: settings_of(s, {"data": dict(data), **given}, "", "nodes") for s in systems}
-            first = [_job(title, system, settings[system.name], places[0]) for system in systems]
-            outcomes = run_jobs(first, store, crew)
-            for system, done in zip(systems, outcomes, strict=True):
-                # The first run chooses among the model's presets; the others take what it chose, to save time.
-                if settings[system.name].get("preset") == "auto" and done.result is not None:
-                    settings[system.name]["preset"] = done.result["preset"]
-            rest = [_job(title, system, settings[system.name], place) for system in systems for place in places[1:]]
-            outcomes += run_jobs(rest, store, crew)
+            # One run chooses among the presets; all others of HGDE and its twin take what it chose, to save time.
+            (choosing,) = run_jobs([_job(title, systems[0], settings["hgde"], places[0])], store, crew)
+            chosen = "default" if choosing.result is None else choosing.result["preset"]
+            for own in settings.values():
+                if own.get("preset") == "auto":
+                    own["preset"] = chosen
+            rest = [_job(title, s, settings[s.name], place) for s in systems for place in places]
+            outcomes = [choosing, *run_jobs(rest[1:], store, crew)]
             shown = shown or settings["hgde"]
             rows = make_rows(systems, outcomes, seeds, {})
             spent = time.monotonic() - began

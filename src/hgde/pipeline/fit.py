@@ -14,6 +14,7 @@ from torch import Tensor
 
 from hgde import randomness
 from hgde.data import DataError, Dataset, open_dataset
+from hgde.files import WriteError
 from hgde.pipeline.fitted import Fitted, facts_of
 from hgde.pipeline.folder import RunError, RunFolder
 from hgde.pipeline.prepare import Prepared, build_learner, choose_device, number_type, prepare, versions
@@ -120,7 +121,7 @@ def fit(
             if run is not None:
                 run.start(settings, prepared.dataset, prepared.problem, facts_of(prepared, is_named=dataset is None))
             return _Run(settings, prepared, device, run, reporter or Reporter()).train(start=start)
-    except (ValueError, RunError, CheckpointError):
+    except (ValueError, RunError, CheckpointError, WriteError):
         if run is not None and is_ours and not run.seeds():  # refused before anything was trained
             run.discard()
         raise

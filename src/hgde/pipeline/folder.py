@@ -152,11 +152,7 @@ class RunFolder:
 
     def start(self, settings: Settings, dataset: Dataset, problem: Problem, facts: Mapping[str, Any]) -> None:
         """Write what a run is known by; the settings last, since a folder that has them is a run."""
-        path = self.path / "data.safetensors"
-        try:
-            save_dataset(path, dataset)
-        except OSError as error:
-            raise RunError(f"could not write {path}: {error.strerror}; make room, or choose another folder") from None
+        save_dataset(self.path / "data.safetensors", dataset)
         save_problem(self.path / "problem.safetensors", problem, dataset.graph)
         self.write("run.json", facts)
         self.write_settings(settings)

@@ -165,7 +165,7 @@ def _data_facts(fitted: Fitted, facts: Mapping[str, Any]) -> dict[str, Any]:
         "edges": int(graph.undirected_edges.shape[1]),
         "features": data.dataset.num_features,
         "inputs after preprocessing": int(data.problem.inputs.shape[1]),
-        "classes": data.dataset.num_classes or None,
+        "classes": (data.dataset.num_classes or None) if fitted.task.kind in ("classes", "pairs") else None,
         "split": facts.get("split"),
         "split hash": str(facts.get("split_hash"))[:16],
         "data hash": str(facts.get("data_hash"))[:16],

@@ -17,7 +17,8 @@ from hgde.kernels.cpu.lanes import LANES, fma, larger, load, root, smaller, tota
 from hgde.kernels.cpu.scalars import artanh_ratio, sigmoid
 
 CHUNK = 64
-A, S, OUT, LOW = 0, CHUNK, 2 * CHUNK, 3 * CHUNK
+A, S, OUT, LOW, NEAR, GRAM, SCORE, SQUARE, B_COLUMN = tuple(CHUNK * n for n in range(9))
+SCRATCH = 9 * CHUNK
 
 _F: Any = np.float32
 _SQRT_HALF_BITS = np.uint32(0x3F3504F3)
@@ -126,6 +127,40 @@ def affinity(
 
 
 @block
+def chunk_single(s: Any, c: float, square: float, b: float, close: float, single: int) -> None:
+    """The scalars of a chunk in single precision: ``A`` the weight, ``S``, ``OUT = S c|x - y|^2``, ``LOW`` the
+    denominator and ``NEAR``, 1 where it is below ``close``."""
+    c_, p, b_i, close_ = _F(c), _F(square), _F(b), _F(close)
+    if single != 0:
+        for k in range(CHUNK):
+            s[A + k] = sigmoid32(_F(s[SCORE + k]))
+    else:
+        for k in range(CHUNK):
+            s[A + k] = s[SCORE + k]
+    for k in range(CHUNK):
+        across = c_ * larger(p + _F(s[SQUARE + k]) - _F(2.0) * _F(s[GRAM + k]), _F(0.0))
+        product = b_i * _F(s[B_COLUMN + k])
+        den = product + across
+        over = _F(1.0) / den
+        value = _F(s[A + k]) * b_i * over * artanh_ratio32(across * over, den / product)
+        s[S + k], s[OUT + k], s[LOW + k], s[NEAR + k] = value, value * across, den, 1.0 if den < close_ else 0.0
+
+
+@block
+def chunk_double(s: Any, c: float, square: float, b: float, close: float, single: int) -> None:
+    """:func:`chunk_single` in double precision."""
+    for k in range(CHUNK):
+        s[A + k] = sigmoid(s[SCORE + k]) if single != 0 else s[SCORE + k]
+    for k in range(CHUNK):
+        across = c * larger(square + s[SQUARE + k] - 2 * s[GRAM + k], 0.0)
+        product = b * s[B_COLUMN + k]
+        den = product + across
+        over = 1 / den
+        value = s[A + k] * b * over * artanh_ratio(across * over, den / product)
+        s[S + k], s[OUT + k], s[LOW + k], s[NEAR + k] = value, value * across, den, 1.0 if den < close else 0.0
+
+
+@block
 def recompute(
     i: int, start: int, n: int, offset: int, d: int, gram: Any, rows: Any, columns: Any, b: Any, b_columns: Any,
     c: float, close: float, s: Any,
@@ -159,32 +194,22 @@ def pair_rows(
         for start in range(0, count, CHUNK):
             n = min(CHUNK, count - start)
             at = i * count + start
-            if is_single(gram):
-                c_, p, b_i = _F(c), _F(squares[i]), _F(b[i])
-                for k in range(n):
-                    q, b_j = _F(column_squares[start + k]), _F(b_columns[start + k])
-                    across = c_ * larger(p + q - _F(2.0) * gram[at + k], _F(0.0))
-                    product = b_i * b_j
-                    den = product + across
-                    over = _F(1.0) / den
-                    a = sigmoid32(weight[at + k]) if single != 0 else weight[at + k]
-                    value = a * b_i * over * artanh_ratio32(across * over, den / product)
-                    gram[at + k] = value
-                    s[A + k], s[S + k], s[OUT + k], s[LOW + k] = a, value, value * across, den
-            else:
-                for k in range(n):
-                    across = c * larger(squares[i] + column_squares[start + k] - 2 * gram[at + k], 0.0)
-                    product = b[i] * b_columns[start + k]
-                    den = product + across
-                    over = 1 / den
-                    a = sigmoid(weight[at + k]) if single != 0 else weight[at + k]
-                    value = a * b[i] * over * artanh_ratio(across * over, den / product)
-                    gram[at + k] = value
-                    s[A + k], s[S + k], s[OUT + k], s[LOW + k] = a, value, value * across, den
-            lowest = 1e300
+            # Through the buffer, so that the long loop has one array, which the compiler sees not to overlap.
             for k in range(n):
-                lowest = smaller(s[LOW + k], lowest)
-            if lowest < close:
+                s[GRAM + k] = gram[at + k]
+            for k in range(n):
+                s[SCORE + k] = weight[at + k]
+            for k in range(n):
+                s[SQUARE + k] = column_squares[start + k]
+            for k in range(n):
+                s[B_COLUMN + k] = b_columns[start + k]
+            if is_single(gram):
+                chunk_single(s, c, squares[i], b[i], close, single)
+            else:
+                chunk_double(s, c, squares[i], b[i], close, single)
+            for k in range(n):
+                gram[at + k] = s[S + k]
+            if added(s, NEAR, n) > 0:
                 recompute(i, at, n, start, d, gram, rows, columns, b, b_columns, c, close, s)
             sums[3 * i] += added(s, A, n)
             sums[3 * i + 1] += added(s, S, n)

@@ -18,7 +18,7 @@ from hgde.kernels.ops.register import like, operation, padded
 
 ROWS = 128
 COLUMNS = 2048
-_SCRATCH = 4 * 64
+_SCRATCH = 9 * 64
 
 
 def _save(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:

@@ -11,6 +11,7 @@ help:
 	@echo "make test             run the tests (no network, under five minutes on two cores)"
 	@echo "make docs             build the documentation in build/site; tutorials are run, warnings are errors"
 	@echo "make docs-test        run every tutorial and example, check every link"
+	@echo "make test-slow        the tests that take long: real kills, full disks, the same bits from an empty cache"
 	@echo "make lint             ruff and mypy"
 	@echo "make bench            every speed and memory ratio beside its bar"
 	@echo "make orders           declared and measured order of every solver"
@@ -27,7 +28,10 @@ demo: $(STAMP)
 	@$(BIN)/hgde demo
 
 test: $(STAMP)
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+test-slow: $(STAMP)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 docs: $(STAMP)
 	@OMP_NUM_THREADS=1 NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict

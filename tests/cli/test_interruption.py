@@ -52,6 +52,7 @@ def resume(folder):
     return model(folder)
 
 
+@pytest.mark.slow
 def test_killed_at_a_random_epoch(command, undisturbed, tmp_path):
     folder, epoch = tmp_path / "run", random.randint(1, EPOCHS // 3)
     process = start([*command, "--out", str(folder)])
@@ -62,6 +63,7 @@ def test_killed_at_a_random_epoch(command, undisturbed, tmp_path):
     assert resume(folder) == model(undisturbed), f"killed after epoch {epoch}"
 
 
+@pytest.mark.slow
 def test_interrupted_from_the_keyboard(command, undisturbed, tmp_path):
     folder = tmp_path / "run"
     process = start([*command, "--out", str(folder)])
@@ -74,6 +76,7 @@ def test_interrupted_from_the_keyboard(command, undisturbed, tmp_path):
     assert resume(folder) == model(undisturbed)
 
 
+@pytest.mark.slow
 def test_a_full_disk(command, undisturbed, tmp_path):
     resource = pytest.importorskip("resource", reason="limits on file sizes are POSIX")
     folder = tmp_path / "run"

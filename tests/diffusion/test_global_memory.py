@@ -34,6 +34,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 
 # The backward pass holds a fixed number of pairs at once, whatever the number of nodes; 5,000 show it in a moment.
 @pytest.mark.parametrize(("num_nodes", "passes"), [(20_000, "forward"), (5_000, "backward")])
+@pytest.mark.slow
 def test_all_pairs_stay_below_one_gib(num_nodes, passes):
     pytest.importorskip("resource", reason="peak memory is read the POSIX way")
     done = subprocess.run(

@@ -6,13 +6,13 @@ import torch
 
 from hgde.geometry import numerics
 
-#: Each series with its function of ``r``, even in it.
+#: Each series with its function, and that function of ``r``, even in it.
 SERIES = {
-    "_TANHC": lambda r: mpmath.tanh(r) / r,
-    "_ARTANHC": lambda r: mpmath.atanh(r) / r,
-    "_ASINHC": lambda r: mpmath.asinh(r) / r,
-    "SHRINK_SERIES": lambda r: (1 - r / mpmath.sinh(r)) / r**2,
-    "STRETCH_SERIES": lambda r: (mpmath.sinh(r) / r - 1) / r**2,
+    "_TANHC": ("tanhc", lambda r: mpmath.tanh(r) / r),
+    "_ARTANHC": ("artanhc", lambda r: mpmath.atanh(r) / r),
+    "_ASINHC": ("asinhc", lambda r: mpmath.asinh(r) / r),
+    "SHRINK_SERIES": ("shrink", lambda r: (1 - r / mpmath.sinh(r)) / r**2),
+    "STRETCH_SERIES": ("stretch", lambda r: (mpmath.sinh(r) / r - 1) / r**2),
 }
 
 
@@ -30,8 +30,10 @@ def taylor(function, count):
 
 @pytest.mark.parametrize("name", SERIES)
 def test_coefficients_are_those_of_taylor(name):
-    series = getattr(numerics, name)
-    assert list(series) == pytest.approx(taylor(SERIES[name], len(series)), rel=1e-14, abs=0)
+    series, (function, exact) = getattr(numerics, name), SERIES[name]
+    assert list(series) == pytest.approx(taylor(exact, len(series)), rel=1e-14, abs=0)
+    q = torch.tensor([0.0, 1e-3, 0.0199], dtype=torch.float64)
+    assert torch.equal(getattr(numerics, function)(q), numerics.horner(q, series)), "and are what is summed near zero"
 
 
 def test_horner_is_the_polynomial():

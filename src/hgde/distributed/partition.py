@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +24,8 @@ from hgde.files import write_atomically
 Array = np.ndarray[Any, Any]
 FORMAT = 1
 _CHUNK = 1 << 24
+_reading = threading.Lock()
+"""numpy reads headers with `ast`, which Python 3.11 must not do in two threads at once."""
 
 
 class PartitionError(RuntimeError):
@@ -92,7 +95,8 @@ class Partition:
         """An array of the folder, mapped: ``"ids"``, ``"pieces/0007/indices"``. Changes to it are not written."""
         path = self.path / f"{name}.npy"
         try:
-            array: Array = np.load(path, mmap_mode="c", allow_pickle=False)
+            with _reading:
+                array: Array = np.load(path, mmap_mode="c", allow_pickle=False)
         except FileNotFoundError:
             raise PartitionError(f"{path} is missing; put it back, or cut the graph again") from None
         except (OSError, ValueError, EOFError) as error:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from hgde.distributed.heartbeat import Heartbeat
 
 Wait = Callable[[], Tensor]
 
@@ -64,12 +67,17 @@ class GroupRanks(Ranks):
 
         super().__init__()
         self._dist = dist
+        self._heartbeat: Heartbeat | None = None
         if not dist.is_initialized():
             backend = "nccl" if torch.cuda.is_available() else "gloo"
+            limit = timedelta(seconds=seconds)
             try:
-                dist.init_process_group(backend, timeout=timedelta(seconds=seconds))
+                store, rank, size = next(dist.rendezvous("env://", timeout=limit))
+                dist.init_process_group(backend, store=dist.PrefixStore("hgde", store), rank=rank, world_size=size, timeout=limit)
             except (RuntimeError, ValueError) as error:
                 raise RankError(f"the ranks did not find each other: {_first_line(error)}") from error
+            self._heartbeat = Heartbeat(store, rank, size)
+            signal.signal(signal.SIGTERM, _terminated)
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
 
     def exchange(self, rows: Tensor, send: Sequence[int], receive: Sequence[int]) -> Wait:
@@ -111,6 +119,9 @@ class GroupRanks(Ranks):
         return None
 
     def close(self) -> None:
+        if self._heartbeat is not None:
+            self._dist.barrier()
+            self._heartbeat.stop()
         if self._dist.is_initialized():
             self._dist.destroy_process_group()
 
@@ -122,6 +133,11 @@ class GroupRanks(Ranks):
                 f"rank {self.rank} lost touch with another rank ({_first_line(error)}); it was probably killed or its "
                 "machine is gone. Go on from the last checkpoint with --resume, with any number of ranks"
             ) from error
+
+
+def _terminated(number: int, frame: Any) -> None:
+    """``torchrun`` ends the other ranks when one has died: they say so, as far as they can still speak."""
+    raise RankError("this rank was asked to stop, most likely because another one died; go on with --resume")
 
 
 def join() -> Ranks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,10 +11,13 @@ import typer
 from hgde.cli.errors import friendly
 from hgde.cli.options import with_settings
 from hgde.cli.use import AsJson, print_json
-from hgde.pipeline import RunFolder, Settings, Summary
+from hgde.pipeline import RunError, RunFolder, Settings, Summary
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from hgde.distributed import Partition, Ranks
+    from hgde.distributed.predicting import Predictor
 
 
 def _partition(
@@ -106,15 +110,10 @@ def train_on_partition(
 ) -> None:
     """``hgde train`` on a partition: start the ranks, or be one of them. ``raised`` is what a resumed run may change."""
     from hgde import distributed
-    from hgde.distributed.launch import die_with_parent, is_launched, launch
     from hgde.pipeline.progress import TrainingBar
 
-    if ranks is not None and ranks > 1 and not is_launched():
-        import sys
-
-        launch(without_option(sys.argv[1:], "--ranks"), ranks)
+    if start_ranks(ranks):
         return
-    die_with_parent()
     group = distributed.join()
     with TrainingBar(quiet=quiet or as_json or not group.is_first) as bar:
         if raised is not None:
@@ -127,6 +126,63 @@ def train_on_partition(
     if group.is_first:
         _print_summary(summary, folder, run.partition, group, as_json)
     group.close()
+
+
+def start_ranks(ranks: int | None) -> bool:
+    """Start this command as several processes and wait for them; ``False`` where this process is one of them."""
+    from hgde.distributed.launch import die_with_parent, is_launched, launch
+
+    if ranks is not None and ranks > 1 and not is_launched():
+        launch(without_option(sys.argv[1:], "--ranks"), ranks)
+        return True
+    die_with_parent()
+    return False
+
+
+def chosen_partition(run: Path, partitioned: Path | None, edges: Path | None) -> Path | None:
+    """The partition to use a run on: the one named, or the run's own unless another graph is named."""
+    if partitioned is not None and edges is not None:
+        raise RunError("--partitioned and --edges name two graphs; give one of them")
+    return partitioned if partitioned is not None or edges is not None else partition_of_run(run)
+
+
+def use_partition(
+    run: Path, seed: int | None, folder: Path, ranks: int | None, out: Path, what: str, pairs: Path | None,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """``hgde predict`` and ``hgde embed`` on a partition."""
+    from hgde import distributed
+    from hgde.distributed.predicting import Predictor
+    from hgde.pipeline import load
+
+    if start_ranks(ranks):
+        return
+    group = distributed.join()
+    predictor = Predictor(load(run, seed), distributed.Partition.open(folder), group)
+    if what == "points":
+        rows = predictor.write_points(out)
+    elif pairs is not None:
+        rows = predictor.write_pairs(out, _pairs_of(pairs, predictor))
+    else:
+        rows = predictor.write_predictions(out)
+    if group.is_first and as_json:
+        print_json({"rows": rows, "out": str(out), "about": str(out.with_suffix(".json"))})
+    elif group.is_first:
+        typer.echo(f"wrote {rows} rows to {out} (about them: {out.with_suffix('.json')})")
+    group.close()
+
+
+def _pairs_of(path: Path, predictor: Predictor) -> Tensor:
+    import numpy as np
+    import torch
+
+    from hgde.data.io.tables import read_table
+
+    table = read_table(path, headerless=("source", "target"))
+    if len(table.columns) < 2:
+        raise RunError(f"{path} needs two columns (source,target), it has {len(table.columns)}")
+    ends = [predictor.numbers_of(np.asarray(table.columns[name])) for name in list(table.columns)[:2]]
+    return torch.from_numpy(np.stack(ends))
 
 
 def _print_summary(summary: Summary, folder: Path, partition: Partition, group: Ranks, as_json: bool) -> None:

@@ -85,16 +85,22 @@ def predict(piece: Piece, name: str) -> Tensor:
 
 def _compared(piece: Piece, points: Tensor, pairs: Tensor, keep: str | None = None) -> Tensor:
     """Predictions of pairs (own row, node of any piece); ``keep`` names pairs that will come again."""
-    outside = (pairs[1] < piece.low) | (pairs[1] >= piece.high)
-    wanted = torch.unique(pairs[1][outside])
+    wanted, local = local_pairs(piece, pairs)
     if keep is None:
         plan = piece.plan(wanted)
     else:
         if keep not in piece.plans:
             piece.plans[keep] = piece.plan(wanted)
         plan = piece.plans[keep]
+    return piece.learner.predict(piece.fetch(points, plan), local)
+
+
+def local_pairs(piece: Piece, pairs: Tensor) -> tuple[Tensor, Tensor]:
+    """The nodes of other pieces among pairs (own row, node of any piece), and the pairs' places once they are fetched."""
+    outside = (pairs[1] < piece.low) | (pairs[1] >= piece.high)
+    wanted = torch.unique(pairs[1][outside])
     other = torch.where(outside, piece.own + torch.searchsorted(wanted, pairs[1]), pairs[1] - piece.low)
-    return piece.learner.predict(piece.fetch(points, plan), torch.stack([pairs[0], other]))
+    return wanted, torch.stack([pairs[0], other])
 
 
 def _count_of(total: int, low: int, high: int, nodes: int) -> int:

@@ -48,9 +48,13 @@ def test_float32_gradients_are_exact(distance, kind, residual, backend):
 
     exact = gradients(torch.float64, "reference")
     for found, right in zip(gradients(torch.float32, backend), exact, strict=True):
-        # The gradient of c is a sum with terms of both signs, each of which the rounded weights change a little.
-        terms = (exact[0] * z).abs().sum() if right.dim() == 0 else 0.0
-        assert (found - right).norm() <= BOUNDS[distance] * right.norm() + EPS * terms
+        slack = 0.0
+        if backend == "reference" and right.dim() == 0:
+            # Plain torch has its attention weights in float32, each off by up to EPS/2 of itself. The gradient of c is
+            # linear in them, so it is off by EPS/2 of its terms' absolute sum, of which |<g, z>| is the size; the
+            # terms have both signs and may cancel to far less. The compiled path is given no such allowance.
+            slack = EPS * (exact[0] * z).abs().sum()
+        assert (found - right).norm() <= BOUNDS[distance] * right.norm() + slack
 
 
 def test_curvature_is_used_as_given():

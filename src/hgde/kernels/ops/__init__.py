@@ -26,12 +26,12 @@ from hgde.kernels.weights import AttentionWeights, ChannelWeights, EdgeWeights, 
 
 Eta = Tensor | Sequence[float]
 _WARM = {
-    "edge": ("edges.forward_edges", "edges.backward_rows_edges", "edges.conformal", "incidence.backward_edges"),
+    "edge": ("gradients.receivers_edges", "edges.forward_edges", "gradients.senders_edges", "edges.conformal"),
     "channel": (
+        "gradients.receivers_channels",
         "edges.forward_channels",
-        "edges.backward_rows_channels",
+        "gradients.senders_channels",
         "edges.conformal",
-        "incidence.backward_channels",
     ),
     "attention": ("attention.softmax", "attention.softmax_target", "attention.softmax_source"),
     "global": ("pairs.forward", "pairs.backward", "rows.advance", "rows.advance_backward"),
@@ -118,7 +118,7 @@ def _fused_steps(
     else:
         weight = edge_values(graph, weights, "fused")
     learns = _needs_gradient(z, z0, c, eta, weight, scale, extra)
-    keep = learns and 8 * z.numel() <= diffusion.KEEP_BYTES
+    keep = learns and 8 * (z.numel() + 2 * graph.num_edges) <= diffusion.KEEP_BYTES
     diffusion.prepare_for(z.dtype, index is not None, learns)
     out, _, _, projected = diffusion.diffuse(
         z, z0, c, eta, weight, scale, index, extra, graph.indptr, graph.indices, steps, mode, code, keep
@@ -229,13 +229,6 @@ def edge_values(graph: Graph, weights: LocalWeights, backend: Backend = "auto") 
         values: Tensor = attention.attention(*given)[0]
         return values
     return reference.edge_values(graph, weights)
-
-
-def row_sums(graph: Graph, weights: LocalWeights, backend: Backend = "auto") -> Tensor:
-    """``sum_j a_ij`` of every node, ``[N]``, or ``[N, d]`` for channel weights; the origin's weight included."""
-    values = edge_values(graph, weights, backend)
-    total = values.new_zeros((graph.num_nodes, *values.shape[1:])).index_add(0, graph.rows, values)
-    return total + weights.origin if isinstance(weights, EdgeWeights) and weights.origin is not None else total
 
 
 def tangent_sum_global(z: Tensor, q: Tensor, k: Tensor, c: Tensor | float, backend: Backend = "auto") -> Tensor:

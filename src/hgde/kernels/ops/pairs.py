@@ -26,6 +26,8 @@ from hgde.kernels.reference import NEAR_BOUNDARY
 WIDTH = 16
 #: Tiles to a run, at least, and how many runs there are at most.
 TILES, MOST_RUNS = 4, 32
+#: Below this ``w`` the logarithm is a series, which has as many terms for either precision.
+CLOSE = {torch.float32: 0.1, torch.float64: 0.004}
 
 
 @lru_cache(maxsize=32)
@@ -103,6 +105,8 @@ class _Problem:
     def visit(self, kernel: str, arguments: Any, extra: tuple[Any, ...]) -> None:
         """Run a kernel over all pairs, round by round, in single precision where no point is near the boundary."""
         scratch = pairs_scratch(self.heads)
+        sizes = (self.nodes, self.width, self.head_width, self.heads)
+        given: dict[torch.dtype, tuple[Any, ...]] = {}
         for games in rounds(self.tiles):
             for dtype in (torch.float32, torch.float64):
                 jobs = [
@@ -113,10 +117,10 @@ class _Problem:
                 if not jobs:
                     continue
                 work = sum((j[1] - j[0]) * (j[3] - j[2]) for j in jobs) * TILE * TILE * self.width
-                close = 0.1 if dtype == torch.float32 else 0.004
-                sizes = (self.nodes, self.width, self.head_width, self.heads)
-                tensors = (torch.tensor(jobs, dtype=torch.int32), *sizes, *arguments(dtype), self.c, close, *extra)
-                run(f"pairs.{kernel}", dtype, len(jobs), work, scratch, tensors)
+                if dtype not in given:
+                    given[dtype] = (*sizes, *arguments(dtype), self.c, CLOSE[dtype], *extra)
+                each = (torch.tensor(jobs, dtype=torch.int32), *given[dtype])
+                run(f"pairs.{kernel}", dtype, len(jobs), work, scratch, each)
 
 
 def _padded(x: Tensor, nodes: int) -> Tensor:

@@ -150,15 +150,18 @@ def forward_weights(t: Any, i: int, j: int, nodes: int, at: int, keep: Any, mass
 def forward(
     begin: Int, end: Int, s: Doubles, jobs: Ints, nodes: Int, d: Int, e: Int, heads: Int, z: Reals, zt: Reals,
     centred: Reals, q: Reals, qt: Reals, k: Reals, kt: Reals, b: Doubles, keep: Doubles, c: Double, close: Double,
-    mass: Doubles, sums: Doubles, pull: Doubles,
+    mutual: Int, mass: Doubles, sums: Doubles, pull: Doubles,
 ) -> None:  # fmt: skip
-    """Of each head ``mass [H, N]``, ``sums [H, 2, N]``, ``pull [H, N, d]``; a job is two runs of tiles."""
+    """Of each head ``mass [H, N]``, ``sums [H, 2, N]``, ``pull [H, N, d]``; a job is two runs of tiles.
+
+    Without ``mutual`` the second run is only summed over.
+    """
     # numba compiles a function anew for every constant it is called with; these look like variables to it.
     t, zero = reals(s, 0, z), 0 * nodes
     for job in range(begin, end):
         for row in range(jobs[4 * job], jobs[4 * job + 1]):
             for tile in range(max(row, jobs[4 * job + 2]), jobs[4 * job + 3]):
-                j, both = tile * TILE, int(tile > row)
+                j, both = tile * TILE, int(tile > row and mutual != 0)
                 columns(t, j, b, keep)
                 for i in range(row * TILE, (row + 1) * TILE, STRIP):
                     squared_distances(z, i, zt, tile, d, t, DELTA)
@@ -259,13 +262,13 @@ def score_gradients(t: Any, i: int, j: int, at: int, place: int, share: Any, mea
 def backward(
     begin: Int, end: Int, s: Doubles, jobs: Ints, nodes: Int, d: Int, e: Int, heads: Int, z: Reals, zt: Reals,
     centred: Reals, g: Reals, gt: Reals, scaled: Reals, q: Reals, qt: Reals, k: Reals, kt: Reals, b: Doubles,
-    keep: Doubles, a: Doubles, share: Doubles, mean: Doubles, c: Double, close: Double, sums: Doubles, gz: Doubles,
-    ge: Doubles, gq: Doubles, gk: Doubles,
+    keep: Doubles, a: Doubles, share: Doubles, mean: Doubles, c: Double, close: Double, mutual: Int, sums: Doubles,
+    gz: Doubles, ge: Doubles, gq: Doubles, gk: Doubles,
 ) -> None:  # fmt: skip
     """``gz_i = sum_j s_ji B_j G_j``, ``ge_i = sum_j E_ij z_j``, ``gq, gk [H, N, e]``, ``sums [4, N]``.
 
     ``scaled`` is ``B G``, ``centred`` the points less a common one, ``share [H, N] = 1 / (M H)`` (0 for padding),
-    ``mean [H, N] = <G, v_h>``.
+    ``mean [H, N] = <G, v_h>``. Without ``mutual`` the second run has ``share = 0`` and its pull is left out.
     """
     t, zero = reals(s, 0, z), 0 * nodes
     for job in range(begin, end):
@@ -281,7 +284,8 @@ def backward(
                         inner_products(k, at + i, qt, shift + tile, e, t, place + AREA)
                         weights(t, i, j, at, place, share, int(h == 0))
                     backward_geometry(t, i, j, nodes, b, keep, a, c, close, sums, both)
-                    add_to_rows(gz, i, t, zero + OTHER, scaled, j, d)
+                    if mutual != 0:
+                        add_to_rows(gz, i, t, zero + OTHER, scaled, j, d)
                     add_to_rows(ge, i, t, zero + DELTA, centred, j, d)
                     if both != 0:
                         add_to_columns(gz, j, t, zero + OWN, scaled, i, d)
@@ -290,7 +294,9 @@ def backward(
                         at, place = h * nodes, HEADS + 2 * h * AREA
                         score_gradients(t, i, j, at, place, share, mean, keep)
                         add_to_rows(gq, at + i, t, place, k, at + j, e)
-                        add_to_rows(gk, at + i, t, place + AREA, q, at + j, e)
                         if both != 0:
-                            add_to_columns(gq, at + j, t, place + AREA, k, at + i, e)
                             add_to_columns(gk, at + j, t, place, q, at + i, e)
+                        if mutual != 0:
+                            add_to_rows(gk, at + i, t, place + AREA, q, at + j, e)
+                        if both != 0 and mutual != 0:
+                            add_to_columns(gq, at + j, t, place + AREA, k, at + i, e)

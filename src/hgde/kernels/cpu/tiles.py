@@ -115,7 +115,7 @@ def inner_products(x: Any, row: int, yt: Any, tile: int, d: int, t: Any, out: in
 
 @block
 def add_to_rows(sums: Any, row: int, t: Any, at: int, x: Any, column: int, d: int) -> None:
-    """``sums_r += sum_k t_rk x_k`` over the columns of a strip; terms in the precision of ``x``, the total in doubles."""
+    """``sums_r += sum_k t_rk x_k`` over the columns; terms in the precision of ``x``, the total in doubles."""
     _add_product(sums, row, STRIP, t, at, TILE, 1, x, column, TILE, d)
 
 

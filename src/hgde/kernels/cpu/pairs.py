@@ -7,12 +7,12 @@ With ``delta = c|x - y|^2``, ``B = 1 - c|x|^2``, ``D = B_i B_j + delta`` and ``w
 and ``psi``, which takes the square root and the logarithm, belongs to the pair, not to its direction. Weights do not:
 ``g_ij = mean_h sigmoid(q_ih . k_jh) / M_ih`` with ``M_ih = sum_j sigmoid(q_ih . k_jh)``, one exponential each.
 
-**Forward.** For each head the sums ``M``, ``sum_j sigma psi z_j``, ``sum_j sigma psi``, ``sum_j sigma psi delta``; all is
-divided by ``M`` at the end, so no pass for ``M`` comes first.
+**Forward.** For each head the sums ``M``, ``sum_j sigma psi z_j``, ``sum_j sigma psi``, ``sum_j sigma psi delta``; all
+is divided by ``M`` at the end, so no pass for ``M`` comes first.
 
-**Backward.** From ``G_i``, the gradient of ``v_i = sum_j g_ij log_i(j)``, with ``a_i = <G_i, z_i>`` the loss changes by
-``sum_ij g_ij h_ij``, where ``h_ij = <G_i, log_i(j)> = B_i psi T_ij`` and ``T_ij = B_i <G_i, z_j - z_i> - delta a_i``. With
-``s_ij = g_ij B_i psi`` and ``R = g_ij B_i T_ij + g_ji B_j T_ji``, what a pair gives is
+**Backward.** Let ``G_i`` be the gradient of ``v_i = sum_j g_ij log_i(j)`` and ``a_i = <G_i, z_i>``. What is to be
+differentiated is ``sum_ij g_ij h_ij``, ``h_ij = <G_i, log_i(j)> = B_i psi T_ij``, ``T_ij = B_i <G_i, z_j - z_i> - delta
+a_i``. With ``s_ij = g_ij B_i psi`` and ``R = g_ij B_i T_ij + g_ji B_j T_ji``, what a pair gives is
 
     score of i to j   sigma (1 - sigma) / (M H) (h_ij - sum_j' sigma h_ij' / M), the last sum being <G_i, v_ih>
     delta             E = R dpsi/ddelta - s_ij a_i - s_ji a_j
@@ -39,7 +39,8 @@ from hgde.kernels.cpu.sizes import STRIP_OF_TILE as STRIP
 from hgde.kernels.cpu.sizes import TILE
 from hgde.kernels.cpu.tiles import (
     AREA,
-    add_product,
+    add_to_columns,
+    add_to_rows,
     differences,
     inner_products,
     row_sum,
@@ -149,26 +150,30 @@ def forward_weights(t: Any, i: int, j: int, nodes: int, at: int, keep: Any, mass
 def forward(
     begin: Int, end: Int, s: Doubles, jobs: Ints, nodes: Int, d: Int, e: Int, heads: Int, z: Reals, zt: Reals,
     centred: Reals, q: Reals, qt: Reals, k: Reals, kt: Reals, b: Doubles, keep: Doubles, c: Double, close: Double,
-    mass: Doubles, sums: Doubles, pull: Doubles,
+    mutual: Int, mass: Doubles, sums: Doubles, pull: Doubles,
 ) -> None:  # fmt: skip
-    """Of each head ``mass [H, N]``, ``sums [H, 2, N]``, ``pull [H, N, d]``; a job is two runs of tiles."""
-    t = reals(s, 0, z)
+    """Of each head ``mass [H, N]``, ``sums [H, 2, N]``, ``pull [H, N, d]``; a job is two runs of tiles.
+
+    Without ``mutual`` the second run is only summed over.
+    """
+    # numba compiles a function anew for every constant it is called with; these look like variables to it.
+    t, zero = reals(s, 0, z), 0 * nodes
     for job in range(begin, end):
         for row in range(jobs[4 * job], jobs[4 * job + 1]):
             for tile in range(max(row, jobs[4 * job + 2]), jobs[4 * job + 3]):
-                j, both = tile * TILE, int(tile > row)
+                j, both = tile * TILE, int(tile > row and mutual != 0)
                 columns(t, j, b, keep)
                 for i in range(row * TILE, (row + 1) * TILE, STRIP):
                     squared_distances(z, i, zt, tile, d, t, DELTA)
                     forward_geometry(t, i, b, c, close)
                     for h in range(heads):
                         at, shift = h * nodes, h * (nodes // TILE)
-                        inner_products(q, at + i, kt, shift + tile, e, t, FIRST)
-                        inner_products(k, at + i, qt, shift + tile, e, t, SECOND)
+                        inner_products(q, at + i, kt, shift + tile, e, t, zero + FIRST)
+                        inner_products(k, at + i, qt, shift + tile, e, t, zero + SECOND)
                         forward_weights(t, i, j, nodes, at, keep, mass, sums, both)
-                        add_product(pull, (at + i) * d, STRIP, t, FIRST, TILE, 1, centred, j, TILE, d)
+                        add_to_rows(pull, at + i, t, zero + FIRST, centred, j, d)
                         if both != 0:
-                            add_product(pull, (at + j) * d, TILE, t, SECOND, 1, TILE, centred, i, STRIP, d)
+                            add_to_columns(pull, at + j, t, zero + SECOND, centred, i, d)
 
 
 @block
@@ -257,15 +262,15 @@ def score_gradients(t: Any, i: int, j: int, at: int, place: int, share: Any, mea
 def backward(
     begin: Int, end: Int, s: Doubles, jobs: Ints, nodes: Int, d: Int, e: Int, heads: Int, z: Reals, zt: Reals,
     centred: Reals, g: Reals, gt: Reals, scaled: Reals, q: Reals, qt: Reals, k: Reals, kt: Reals, b: Doubles,
-    keep: Doubles, a: Doubles, share: Doubles, mean: Doubles, c: Double, close: Double, sums: Doubles, gz: Doubles,
-    ge: Doubles, gq: Doubles, gk: Doubles,
+    keep: Doubles, a: Doubles, share: Doubles, mean: Doubles, c: Double, close: Double, mutual: Int, sums: Doubles,
+    gz: Doubles, ge: Doubles, gq: Doubles, gk: Doubles,
 ) -> None:  # fmt: skip
     """``gz_i = sum_j s_ji B_j G_j``, ``ge_i = sum_j E_ij z_j``, ``gq, gk [H, N, e]``, ``sums [4, N]``.
 
     ``scaled`` is ``B G``, ``centred`` the points less a common one, ``share [H, N] = 1 / (M H)`` (0 for padding),
-    ``mean [H, N] = <G, v_h>``.
+    ``mean [H, N] = <G, v_h>``. Without ``mutual`` the second run has ``share = 0`` and its pull is left out.
     """
-    t = reals(s, 0, z)
+    t, zero = reals(s, 0, z), 0 * nodes
     for job in range(begin, end):
         for row in range(jobs[4 * job], jobs[4 * job + 1]):
             for tile in range(max(row, jobs[4 * job + 2]), jobs[4 * job + 3]):
@@ -279,16 +284,19 @@ def backward(
                         inner_products(k, at + i, qt, shift + tile, e, t, place + AREA)
                         weights(t, i, j, at, place, share, int(h == 0))
                     backward_geometry(t, i, j, nodes, b, keep, a, c, close, sums, both)
-                    add_product(gz, i * d, STRIP, t, OTHER, TILE, 1, scaled, j, TILE, d)
-                    add_product(ge, i * d, STRIP, t, DELTA, TILE, 1, centred, j, TILE, d)
+                    if mutual != 0:
+                        add_to_rows(gz, i, t, zero + OTHER, scaled, j, d)
+                    add_to_rows(ge, i, t, zero + DELTA, centred, j, d)
                     if both != 0:
-                        add_product(gz, j * d, TILE, t, OWN, 1, TILE, scaled, i, STRIP, d)
-                        add_product(ge, j * d, TILE, t, DELTA, 1, TILE, centred, i, STRIP, d)
+                        add_to_columns(gz, j, t, zero + OWN, scaled, i, d)
+                        add_to_columns(ge, j, t, zero + DELTA, centred, i, d)
                     for h in range(heads):
                         at, place = h * nodes, HEADS + 2 * h * AREA
                         score_gradients(t, i, j, at, place, share, mean, keep)
-                        add_product(gq, (at + i) * e, STRIP, t, place, TILE, 1, k, at + j, TILE, e)
-                        add_product(gk, (at + i) * e, STRIP, t, place + AREA, TILE, 1, q, at + j, TILE, e)
+                        add_to_rows(gq, at + i, t, place, k, at + j, e)
                         if both != 0:
-                            add_product(gq, (at + j) * e, TILE, t, place + AREA, 1, TILE, k, at + i, STRIP, e)
-                            add_product(gk, (at + j) * e, TILE, t, place, 1, TILE, q, at + i, STRIP, e)
+                            add_to_columns(gk, at + j, t, place, q, at + i, e)
+                        if mutual != 0:
+                            add_to_rows(gk, at + i, t, place + AREA, q, at + j, e)
+                        if both != 0 and mutual != 0:
+                            add_to_columns(gq, at + j, t, place + AREA, k, at + i, e)

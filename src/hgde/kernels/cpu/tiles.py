@@ -1,8 +1,8 @@
 """Products of a strip of :data:`STRIP` rows with a tile of :data:`TILE` columns.
 
-Rows lie as ``[N, d]``; the columns of a tile also as ``[d, TILE]``, so that a vector holds eight of them. A strip's results
-``[STRIP, TILE]`` stay in cache for what follows. Widths are multiples of :data:`WIDTH`; callers pad with zeros. Every
-number is the sum of its terms in order, whatever the machine.
+Rows lie as ``[N, d]``; the columns of a tile also as ``[d, TILE]``, so that a vector holds eight of them. A strip's
+results ``[STRIP, TILE]`` stay in cache for what follows. Widths are multiples of :data:`WIDTH`; callers pad with zeros.
+Every number is the sum of its terms in order, whatever the machine.
 """
 
 from __future__ import annotations
@@ -114,14 +114,21 @@ def inner_products(x: Any, row: int, yt: Any, tile: int, d: int, t: Any, out: in
 
 
 @block
-def add_product(
+def add_to_rows(sums: Any, row: int, t: Any, at: int, x: Any, column: int, d: int) -> None:
+    """``sums_r += sum_k t_rk x_k`` over the columns; terms in the precision of ``x``, the total in doubles."""
+    _add_product(sums, row, STRIP, t, at, TILE, 1, x, column, TILE, d)
+
+
+@block
+def add_to_columns(sums: Any, column: int, t: Any, at: int, x: Any, row: int, d: int) -> None:
+    """``sums_k += sum_r t_rk x_r`` over the rows of a strip."""
+    _add_product(sums, column, TILE, t, at, 1, TILE, x, row, STRIP, d)
+
+
+@inlined
+def _add_product(
     sums: Any, to: int, rows: int, t: Any, at: int, down: int, along: int, x: Any, first: int, count: int, d: int
 ) -> None:
-    """``sums_r += sum_j t_rj x_j``: ``rows`` sums from place ``to`` on, ``t_rj`` at ``at + r down + j along``.
-
-    Of ``down`` and ``along`` one is 1: the other way round, the same strip serves its columns. Terms are added in the
-    precision of ``x``, the total to doubles.
-    """
     for r in range(0, rows, 4):
         for m in range(0, d, WIDTH):
             a, b, e, f = zeros(x), zeros(x), zeros(x), zeros(x)
@@ -137,10 +144,10 @@ def add_product(
                 h = fma(v, t[place + 2 * down], h)
                 p = fma(u, t[place + 3 * down], p)
                 q = fma(v, t[place + 3 * down], q)
-            _add(sums, to + r * d + m, a, b)
-            _add(sums, to + (r + 1) * d + m, e, f)
-            _add(sums, to + (r + 2) * d + m, g, h)
-            _add(sums, to + (r + 3) * d + m, p, q)
+            _add(sums, (to + r) * d + m, a, b)
+            _add(sums, (to + r + 1) * d + m, e, f)
+            _add(sums, (to + r + 2) * d + m, g, h)
+            _add(sums, (to + r + 3) * d + m, p, q)
 
 
 @inlined

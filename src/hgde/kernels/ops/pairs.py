@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from hgde.geometry import numerics
 from hgde.kernels.cpu.sizes import TILE, pairs_scratch
@@ -26,6 +25,8 @@ from hgde.kernels.reference import NEAR_BOUNDARY
 WIDTH = 16
 #: Tiles to a run, at least, and how many runs there are at most.
 TILES, MOST_RUNS = 4, 32
+#: Below this ``w`` the logarithm is a series, which has as many terms for either precision.
+CLOSE = {torch.float32: 0.1, torch.float64: 0.004}
 
 
 @lru_cache(maxsize=32)
@@ -46,9 +47,11 @@ def run_count(tiles: int) -> int:
     return max(1, min(MOST_RUNS, tiles // TILES // 2 * 2))
 
 
-def run_starts(tiles: int) -> list[int]:
-    count = run_count(tiles)
-    return [tiles * r // count for r in range(count + 1)]
+@lru_cache(maxsize=32)
+def one_way_rounds(tiles: int, sources: int) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """Rounds in which each of ``n`` runs of rows meets each of ``n`` runs of sources, numbered from ``n`` on."""
+    count = max(1, min(tiles, sources, MOST_RUNS // 4))
+    return tuple(tuple((r, count + (r + turn) % count) for r in range(count)) for turn in range(count))
 
 
 @dataclass(frozen=True)
@@ -65,35 +68,54 @@ class _Side:
 
 
 class _Problem:
-    """Nodes padded to whole tiles, and the numbers of each: ``1 - c|z|^2``, whether it is one, its run's precision."""
+    """Nodes padded to whole tiles and what is known of each; rows first, then sources if these are others."""
 
-    def __init__(self, z: Tensor, q: Tensor, k: Tensor, c: Tensor) -> None:
-        self.given, self.c = (z, q.transpose(0, 1), k.transpose(0, 1)), float(c)
+    def __init__(self, z: Tensor, q: Tensor, y: Tensor | None, k: Tensor, c: Tensor) -> None:
+        self.c, self.mutual = float(c), y is None
         self.count, self.heads = len(z), q.shape[1]
-        self.tiles = -(-len(z) // TILE)
-        self.nodes = self.tiles * TILE
-        self.points = _padded(z.double(), self.nodes)
+        tiles, others = -(-len(z) // TILE), 0 if y is None else -(-len(y) // TILE)
+        self.rows, self.nodes = tiles * TILE, (tiles + others) * TILE
+        q, k = q.transpose(0, 1).double(), k.transpose(0, 1).double()
+        self.points = self.laid(z.double(), None if y is None else y.double())
+        self.queries = self.laid(q, None)
+        self.keys = self.laid(k, None) if self.mutual else self.laid(None, k)
         self.squares = dot(self.points, self.points)
         margin = numerics.limits(z.dtype).margin
         free = 1 - self.c * self.squares
         self.inside = (free >= margin).double()
         self.b = free.clamp_min(margin)
-        self.keep = (torch.arange(self.nodes) < len(z)).double()
-        self.centre = ordered_sum(self.points) / max(len(z), 1)
-        self.width, self.head_width = self.points.shape[1], -(-q.shape[2] // WIDTH) * WIDTH
-        starts = run_starts(self.tiles)
-        self.runs = [(starts[r], starts[r + 1]) for r in range(len(starts) - 1)]
+        self.keep = torch.zeros_like(free)
+        self.keep[: len(z)] = 1
+        self.keep[self.rows : self.rows + (0 if y is None else len(y))] = 1
+        self.centre = ordered_sum(self.points) / max(float(self.keep.sum()), 1.0)
+        self.width, self.head_width = self.points.shape[1], self.queries.shape[2]
+        self.rounds = rounds(tiles) if self.mutual else one_way_rounds(tiles, others)
+        if self.mutual:
+            self.runs = _cut(0, tiles, run_count(tiles))
+        else:
+            count = len(self.rounds)
+            self.runs = _cut(0, tiles, count) + _cut(tiles, others, count)
         near = self.b < NEAR_BOUNDARY
         self.exact = [
             z.dtype == torch.float64 or bool(near[TILE * first : TILE * last].any()) for first, last in self.runs
         ]
         self._sides: dict[torch.dtype, _Side] = {}
 
+    def laid(self, rows: Tensor | None, sources: Tensor | None) -> Tensor:
+        """Numbers of rows and of sources in their places ``[.., nodes, w]``, zeros elsewhere, widths padded."""
+        given = rows if rows is not None else sources
+        assert given is not None
+        out = given.new_zeros(*given.shape[:-2], self.nodes, -(-given.shape[-1] // WIDTH) * WIDTH)
+        if rows is not None:
+            out[..., : rows.shape[-2], : rows.shape[-1]] = rows
+        if sources is not None:
+            out[..., self.rows : self.rows + sources.shape[-2], : sources.shape[-1]] = sources
+        return out
+
     def side(self, dtype: torch.dtype) -> _Side:
         if dtype not in self._sides:
-            z = self.points.to(dtype)
+            z, q, k = (x.to(dtype) for x in (self.points, self.queries, self.keys))
             centred = (self.points - self.centre).to(dtype)
-            q, k = (_padded(x.to(dtype), self.nodes) for x in self.given[1:])
             self._sides[dtype] = _Side(z, centred, q, k, columns(z), columns(q), columns(k))
         return self._sides[dtype]
 
@@ -103,7 +125,9 @@ class _Problem:
     def visit(self, kernel: str, arguments: Any, extra: tuple[Any, ...]) -> None:
         """Run a kernel over all pairs, round by round, in single precision where no point is near the boundary."""
         scratch = pairs_scratch(self.heads)
-        for games in rounds(self.tiles):
+        sizes = (self.nodes, self.width, self.head_width, self.heads)
+        given: dict[torch.dtype, tuple[Any, ...]] = {}
+        for games in self.rounds:
             for dtype in (torch.float32, torch.float64):
                 jobs = [
                     (*self.runs[one], *self.runs[two])
@@ -113,14 +137,15 @@ class _Problem:
                 if not jobs:
                     continue
                 work = sum((j[1] - j[0]) * (j[3] - j[2]) for j in jobs) * TILE * TILE * self.width
-                close = 0.1 if dtype == torch.float32 else 0.004
-                sizes = (self.nodes, self.width, self.head_width, self.heads)
-                tensors = (torch.tensor(jobs, dtype=torch.int32), *sizes, *arguments(dtype), self.c, close, *extra)
-                run(f"pairs.{kernel}", dtype, len(jobs), work, scratch, tensors)
+                if dtype not in given:
+                    given[dtype] = (*sizes, *arguments(dtype), self.c, CLOSE[dtype], int(self.mutual), *extra)
+                each = (torch.tensor(jobs, dtype=torch.int32), *given[dtype])
+                run(f"pairs.{kernel}", dtype, len(jobs), work, scratch, each)
 
 
-def _padded(x: Tensor, nodes: int) -> Tensor:
-    return functional.pad(x, (0, -x.shape[-1] % WIDTH, 0, nodes - x.shape[-2])).contiguous()
+def _cut(first: int, tiles: int, count: int) -> list[tuple[int, int]]:
+    """``tiles`` tiles from ``first`` on in ``count`` runs."""
+    return [(first + tiles * r // count, first + tiles * (r + 1) // count) for r in range(count)]
 
 
 def columns(x: Tensor) -> Tensor:
@@ -133,33 +158,30 @@ def dot(x: Tensor, y: Tensor) -> Tensor:
     return (x * y).cumsum(-1)[..., -1].contiguous() if x.shape[-1] else x.new_zeros(x.shape[:-1])
 
 
-def _save(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, ...]) -> None:
-    ctx.save_for_backward(*inputs, *output)
+def _parts(z: Tensor, heads: int) -> int:
+    """How many numbers of their dtype keep a head's sums in double precision, beside ``v``, which is one head's own."""
+    return (2 if z.dtype == torch.float32 else 1) - (1 if heads == 1 else 0)
 
 
-def _gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    found: tuple[Tensor, ...] = all_pairs_backward(grad, *ctx.saved_tensors)
-    return found
+def _keep(each: Tensor, v: Tensor) -> Tensor:
+    rounded = each.to(v.dtype)
+    rest = (each - rounded).to(v.dtype)
+    parts = [*([] if len(each) == 1 else [rounded]), *([rest] if v.dtype == torch.float32 else [])]
+    return torch.stack(parts) if parts else v.new_empty(0, *each.shape)
+
+
+def _restore(kept: Tensor, v: Tensor, heads: int) -> Tensor:
+    """The heads' sums ``[H, N, d]`` in double precision: rounded, they would spoil ``h_ij`` less its mean."""
+    parts = kept.double()
+    return (v.double() + ordered_sum(parts)) if heads == 1 else ordered_sum(parts)
 
 
 def _shapes(z: Tensor, q: Tensor, k: Tensor, c: Tensor) -> tuple[Tensor, ...]:
     heads = q.shape[1]
-    each = z.new_empty((len(z), heads, z.shape[1]) if heads > 1 else (0,))
-    return like(z), each, z.new_empty((len(z), heads), dtype=torch.float64)
+    return like(z), z.new_empty(_parts(z, heads), heads, *z.shape), z.new_empty((len(z), heads), dtype=torch.float64)
 
 
-@operation(
-    "all_pairs(Tensor z, Tensor q, Tensor k, Tensor c) -> (Tensor, Tensor, Tensor)",
-    fake=_shapes,
-    backward=_gradient,
-    save=_save,
-)
-def all_pairs(z: Tensor, q: Tensor, k: Tensor, c: Tensor) -> tuple[Tensor, ...]:
-    """``v_i = sum_j g_ij log_{z_i}(z_j)``, see :func:`hgde.kernels.tangent_sum_global`.
-
-    Also what the backward pass reads: the heads' own sums ``[N, H, d]`` where there are several, and ``M [N, H]``.
-    """
-    on = _Problem(z, q, k, c)
+def _forward(on: _Problem, z: Tensor) -> tuple[Tensor, ...]:
     mass, sums = on.sums(on.heads, on.nodes), on.sums(on.heads, 2, on.nodes)
     pull = on.sums(on.heads, on.nodes, on.width)
 
@@ -170,27 +192,17 @@ def all_pairs(z: Tensor, q: Tensor, k: Tensor, c: Tensor) -> tuple[Tensor, ...]:
     on.visit("forward", arguments, (mass, sums, pull))
     across = on.b[:, None] * (pull - sums[:, 0, :, None] * (on.points - on.centre)) - sums[:, 1, :, None] * on.points
     each = (on.b / mass.clamp_min(1e-300))[..., None] * across
-    each = each[:, : on.count, : z.shape[1]].transpose(0, 1)
-    v = ordered_sum(each.transpose(0, 1)) / on.heads
-    held = each.to(z.dtype).contiguous() if on.heads > 1 else z.new_empty(0)
-    return v.to(z.dtype), held, mass[:, : on.count].T.contiguous()
+    each = each[:, : on.count, : z.shape[1]]
+    v = (ordered_sum(each) / on.heads).to(z.dtype)
+    return v, _keep(each, v), mass[:, : on.count].T.contiguous()
 
 
-@operation(
-    "all_pairs_backward(Tensor grad, Tensor z, Tensor q, Tensor k, Tensor c, Tensor v, Tensor each, Tensor mass)"
-    " -> (Tensor, Tensor, Tensor, Tensor)",
-    fake=lambda grad, z, q, k, c, v, each, mass: (like(z), like(q), like(k), like(c)),
-)
-def all_pairs_backward(
-    grad: Tensor, z: Tensor, q: Tensor, k: Tensor, c: Tensor, v: Tensor, each: Tensor, mass: Tensor
-) -> tuple[Tensor, ...]:
-    """Gradients of ``z, q, k, c`` from that of ``v``; derived in :mod:`hgde.kernels.cpu.pairs`."""
-    on = _Problem(z, q, k, c)
-    g = _padded(grad.double(), on.nodes)
+def _backward(on: _Problem, grad: Tensor, v: Tensor, kept: Tensor, mass: Tensor, c: Tensor) -> tuple[Tensor, ...]:
+    """Gradients of all points ``[nodes, d]``, queries and keys ``[H, nodes, e]`` in double precision, and of ``c``."""
+    g = on.laid(grad.double(), None)
     a = dot(g, on.points)
-    held = each.transpose(0, 1) if on.heads > 1 else v[None]
-    mean = functional.pad(dot(grad.double(), held.double()), (0, on.nodes - on.count)).contiguous()
-    share = functional.pad(1 / (on.heads * mass.T.clamp_min(1e-300)), (0, on.nodes - on.count)).contiguous()
+    mean = on.laid(dot(grad.double(), _restore(kept, v, on.heads))[..., None], None)[..., 0].contiguous()
+    share = on.laid((1 / (on.heads * mass.T.clamp_min(1e-300)))[..., None], None)[..., 0].contiguous()
     sums, gz, ge = on.sums(4, on.nodes), on.sums(on.nodes, on.width), on.sums(on.nodes, on.width)
     gq, gk = (on.sums(on.heads, on.nodes, on.head_width) for _ in range(2))
 
@@ -206,5 +218,66 @@ def all_pairs_backward(
     total = gz - pulled[:, None] * g - 2 * on.c * bent[:, None] * on.points
     total += 2 * on.c * (changed[:, None] * (on.points - on.centre) - ge)
     for_c = ordered_sum(spread - on.squares * bent)
-    for_q, for_k = (x[:, : on.count, : q.shape[2]].transpose(0, 1).to(q.dtype).contiguous() for x in (gq, gk))
-    return total[: on.count, : z.shape[1]].to(z.dtype).contiguous(), for_q, for_k, for_c.to(c.dtype).reshape(c.shape)
+    return total, gq, gk, for_c.to(c.dtype).reshape(c.shape)
+
+
+def _taken(x: Tensor, first: int, like_this: Tensor) -> Tensor:
+    """The part of padded rows ``[.., nodes, w]`` that belongs to a tensor ``[n, .., w]``."""
+    part = x[..., first : first + like_this.shape[0], : like_this.shape[-1]]
+    return (part if like_this.dim() == 2 else part.transpose(0, 1)).to(like_this.dtype).contiguous()
+
+
+def _save(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, ...]) -> None:
+    ctx.save_for_backward(*inputs, *output)
+
+
+@operation(
+    "all_pairs(Tensor z, Tensor q, Tensor k, Tensor c) -> (Tensor, Tensor, Tensor)",
+    fake=_shapes,
+    backward=lambda ctx, grad: all_pairs_backward(grad, *ctx.saved_tensors),
+    save=_save,
+)
+def all_pairs(z: Tensor, q: Tensor, k: Tensor, c: Tensor) -> tuple[Tensor, ...]:
+    """``v_i = sum_j g_ij log_{z_i}(z_j)``, see :func:`hgde.kernels.tangent_sum_global`.
+
+    Also what the backward pass reads: what ``v`` leaves of the heads' own sums, and ``M [N, H]``.
+    """
+    return _forward(_Problem(z, q, None, k, c), z)
+
+
+@operation(
+    "all_pairs_backward(Tensor grad, Tensor z, Tensor q, Tensor k, Tensor c, Tensor v, Tensor kept, Tensor mass)"
+    " -> (Tensor, Tensor, Tensor, Tensor)",
+    fake=lambda grad, z, q, k, c, v, kept, mass: (like(z), like(q), like(k), like(c)),
+)
+def all_pairs_backward(
+    grad: Tensor, z: Tensor, q: Tensor, k: Tensor, c: Tensor, v: Tensor, kept: Tensor, mass: Tensor
+) -> tuple[Tensor, ...]:
+    """Gradients of ``z, q, k, c`` from that of ``v``; derived in :mod:`hgde.kernels.cpu.pairs`."""
+    points, queries, keys, for_c = _backward(_Problem(z, q, None, k, c), grad, v, kept, mass, c)
+    return _taken(points, 0, z), _taken(queries, 0, q), _taken(keys, 0, k), for_c
+
+
+@operation(
+    "some_pairs(Tensor z, Tensor q, Tensor y, Tensor k, Tensor c) -> (Tensor, Tensor, Tensor)",
+    fake=lambda z, q, y, k, c: _shapes(z, q, k, c),
+    backward=lambda ctx, grad: some_pairs_backward(grad, *ctx.saved_tensors),
+    save=_save,
+)
+def some_pairs(z: Tensor, q: Tensor, y: Tensor, k: Tensor, c: Tensor) -> tuple[Tensor, ...]:
+    """:func:`all_pairs` with the sum over other points ``y [m, d]`` with keys ``k [m, H, e]``."""
+    return _forward(_Problem(z, q, y, k, c), z)
+
+
+@operation(
+    "some_pairs_backward(Tensor grad, Tensor z, Tensor q, Tensor y, Tensor k, Tensor c, Tensor v, Tensor kept,"
+    " Tensor mass) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    fake=lambda grad, z, q, y, k, c, v, kept, mass: (like(z), like(q), like(y), like(k), like(c)),
+)
+def some_pairs_backward(
+    grad: Tensor, z: Tensor, q: Tensor, y: Tensor, k: Tensor, c: Tensor, v: Tensor, kept: Tensor, mass: Tensor
+) -> tuple[Tensor, ...]:
+    """Gradients of ``z, q, y, k, c``."""
+    on = _Problem(z, q, y, k, c)
+    points, queries, keys, for_c = _backward(on, grad, v, kept, mass, c)
+    return _taken(points, 0, z), _taken(queries, 0, q), _taken(points, on.rows, y), _taken(keys, on.rows, k), for_c

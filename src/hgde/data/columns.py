@@ -6,6 +6,7 @@ Nothing is decided here that a model depends on; :mod:`hgde.data.preprocessing` 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -148,7 +149,7 @@ class Columns(Mapping[str, Column]):
     def from_frame(cls, frame: Any) -> Columns:
         """The columns of a pandas DataFrame; its index is not one of them."""
         names = [str(name) for name in frame.columns]
-        repeated = sorted({name for name in names if names.count(name) > 1})
+        repeated = sorted(name for name, count in Counter(names).items() if count > 1)
         if repeated:
             raise DataError(f"two columns are called {repeated[0]!r}; rename one")
         made = [_from_series(name, frame.iloc[:, place]) for place, name in enumerate(names)]

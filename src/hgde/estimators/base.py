@@ -22,6 +22,7 @@ from hgde.graph import Features, Graph
 from hgde.pipeline import Fitted, RunFolder, Settings, make_settings
 from hgde.pipeline.progress import TrainingBar
 from hgde.pipeline.settings import place_flat
+from hgde.registry import refuse_unloaded, untrusted
 from hgde.sections import nested, overlay
 from hgde.tasks import Problem
 
@@ -162,6 +163,10 @@ class HGDEEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         unknown = sorted(set(own["parameters"]) - set(cls().get_params()))
         if unknown:
             raise pipeline.RunError(f"{run.path / 'estimator.json'}: there is no parameter {unknown[0]!r}")
+        for name, value in own["parameters"].items():
+            if isinstance(value, str) and name != "device":
+                with untrusted():
+                    refuse_unloaded(value)
         try:
             return cls._from_folder(run, own)
         except (AttributeError, KeyError, TypeError) as error:

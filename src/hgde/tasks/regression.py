@@ -73,7 +73,10 @@ class NodeRegression(Task):
     @classmethod
     def from_fitted(cls, options: RegressionSettings, fitted: Mapping[str, Any]) -> NodeRegression:
         mean, scale = (torch.tensor(fitted[key], dtype=torch.float64) for key in ("mean", "scale"))
-        return cls(options, list(fitted["names"]), mean, scale)
+        names = list(fitted["names"])
+        if mean.shape != scale.shape or mean.shape != (len(names),) or not bool((scale > 0).all()):
+            raise ValueError("the task needs a mean and a scale above zero for each value that is predicted")
+        return cls(options, names, mean, scale)
 
     def discrepancy(self, predictions: Tensor, truth: Tensor, weights: Tensor | None = None) -> Tensor:
         known = torch.isfinite(truth)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -158,7 +159,7 @@ def _from_networkx(
     own = list(graph.nodes)
     texts = [str(node) for node in own]
     if len(set(texts)) < len(texts):
-        repeated = next(text for text in texts if texts.count(text) > 1)
+        repeated = next(text for text, count in Counter(texts).items() if count > 1)
         raise DataError(f"{where}: two nodes are called {repeated!r} when written as text; rename one")
     if nodes is None:
         columns = _attribute_columns(graph, own, where)

@@ -24,7 +24,7 @@ from hgde.report.contents import ComparisonReport, DiskView, EnergyCurve, Report
 from hgde.report.explorer import explorer_payload, explorer_script, explorer_style
 from hgde.report.explorer.payload import json_for_script
 from hgde.report.figures import make_figures
-from hgde.report.svg import inline_svg, write_figures
+from hgde.report.svg import inline_svg, svg_text, write_figures
 
 FIGURE_WORDS = {
     "losses": "Training and validation loss per epoch",
@@ -53,12 +53,16 @@ class ReportFiles:
 
 def render_html(report: Report) -> str:
     """The page: styles, figures, data and scripts inside, no address to load anything from."""
-    return _html(report, make_figures(report))
+    return _html(report, _drawn(make_figures(report)))
 
 
-def _html(report: Report, figures: Mapping[str, Figure]) -> str:
-    drawn = {name: Markup(inline_svg(figure, name, FIGURE_WORDS[name])) for name, figure in figures.items()}
-    return _render(f"{_kind(report)}.html.j2", report, figures=drawn, words=FIGURE_WORDS)
+def _drawn(figures: Mapping[str, Figure]) -> dict[str, str]:
+    return {name: svg_text(figure) for name, figure in figures.items()}
+
+
+def _html(report: Report, drawn: Mapping[str, str]) -> str:
+    figures = {name: Markup(inline_svg(text, name, FIGURE_WORDS[name])) for name, text in drawn.items()}
+    return _render(f"{_kind(report)}.html.j2", report, figures=figures, words=FIGURE_WORDS)
 
 
 def render_explorer(title: str, view: DiskView, energy: EnergyCurve | None = None) -> str:
@@ -86,12 +90,12 @@ def _render(template: str, report: Report, **more: Any) -> str:
 
 def render_markdown(report: Report) -> str:
     """The same in Markdown, figures by the names under which :func:`write_report` puts them in ``figures/``."""
-    return _markdown(report, make_figures(report))
+    return _markdown(report, list(make_figures(report)))
 
 
-def _markdown(report: Report, figures: Mapping[str, Figure]) -> str:
+def _markdown(report: Report, figures: Sequence[str]) -> str:
     template = _environment().get_template(f"{_kind(report)}.md.j2")
-    text = template.render(report=_cleaned(report), figures=list(figures), words=FIGURE_WORDS)
+    text = template.render(report=_cleaned(report), figures=figures, words=FIGURE_WORDS)
     lines = [line.rstrip() for line in text.splitlines()]
     # Parts that are missing leave blank lines behind.
     kept = [line for k, line in enumerate(lines) if line or (k and lines[k - 1])]
@@ -110,16 +114,17 @@ def write_report(
     """``name.html``, ``name.md``, ``name.json`` and, with the first two, figures as SVG and PNG in ``figures/``."""
     folder.mkdir(parents=True, exist_ok=True)
     figures = make_figures(report) if {"html", "md"} & set(forms) else {}
+    drawn = _drawn(figures)
     files = ReportFiles(
         folder / f"{name}.html",
         folder / f"{name}.md",
         folder / f"{name}.json",
-        write_figures(figures, folder / "figures") if figures else [],
+        write_figures(figures, drawn, folder / "figures") if figures else [],
     )
     if "html" in forms:
-        files.html.write_text(_html(report, figures), encoding="utf-8", errors="replace")
+        files.html.write_text(_html(report, drawn), encoding="utf-8", errors="replace")
     if "md" in forms:
-        files.markdown.write_text(_markdown(report, figures), encoding="utf-8", errors="replace")
+        files.markdown.write_text(_markdown(report, list(figures)), encoding="utf-8", errors="replace")
     if "json" in forms:
         files.json.write_text(render_json(report), encoding="utf-8", errors="replace")
     return files

@@ -98,6 +98,11 @@ class Model(nn.Module):
         """
         raise NotImplementedError
 
+    @property
+    def reads_out_each(self) -> bool:
+        """Whether :meth:`readout` of a node's point is all there is to its output."""
+        return type(self).readout is not Model.readout
+
     def feature_parameters(self) -> list[nn.Parameter]:
         """The parameters that meet the input features, the ones that weight decay is for first of all."""
         raise NotImplementedError

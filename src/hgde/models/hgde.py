@@ -13,6 +13,7 @@ from hgde.geometry import SPACES, Curvature, Manifold, make_space
 from hgde.graph import Features, Graph
 from hgde.models.base import MODELS, Model, Shape, built
 from hgde.models.block import HPDEBlock
+from hgde.models.evidence import LabelEvidence
 from hgde.models.layers import Encoder, NodeDecoder
 from hgde.models.presets import LINK_PRESETS, MOST_EDGES_FOR_RICCI, PRESETS, Preset
 from hgde.sections import Chosen, Section, SettingsError, choice, setting
@@ -56,6 +57,9 @@ class HGDESettings(Section):
         at_least=0,
     )
     hidden_dropout: float = setting(0.0, "Dropout on the embedding before the decoder of nodes.", at_least=0, below=1)
+    labels: bool = setting(
+        False, "Read the training labels around a node as well, its own left out; for classes on a graph at hand."
+    )
 
 
 @MODELS.register("hgde")
@@ -103,6 +107,12 @@ class HGDE(Model):
         self.decoder: NodeDecoder | None = None
         if shape.outputs is not None:
             self.decoder = NodeDecoder(width, shape.outputs, target, settings.hidden_dropout)
+        self.evidence: LabelEvidence | None = None
+        if settings.labels:
+            if shape.outputs is None:
+                raise SettingsError("labels has no effect: links are predicted without labels; leave it out")
+            self.evidence = LabelEvidence(shape.num_nodes, shape.outputs)
+        self._graph: Graph | None = None
 
     @classmethod
     def candidates(cls, task: str, graph: Graph) -> tuple[str, ...]:
@@ -122,6 +132,14 @@ class HGDE(Model):
         """``[n, outputs]`` of some of the points of :meth:`embed`."""
         return built(self.decoder)(z)
 
+    def forward(self, features: Features, graph: Graph) -> Tensor:
+        scores = self.readout(self.embed(features, graph))
+        return scores if self.evidence is None else scores + self.evidence(graph)
+
+    @property
+    def reads_out_each(self) -> bool:
+        return self.evidence is None
+
     def trajectory(self, features: Features, graph: Graph) -> tuple[list[float], Tensor]:
         """Times ``0, step, ..., T`` and the states there, ``[times, N, coordinates]``."""
         return self.block.trajectory(self.encoder(features), graph)
@@ -135,6 +153,11 @@ class HGDE(Model):
 
     def prepare(self, graph: Graph) -> None:
         self.block.flow.diffusivity.prepare(graph)
+        self._graph = graph
+
+    def observe(self, targets: Tensor, nodes: Tensor) -> None:
+        if self.evidence is not None:
+            self.evidence.observe(built(self._graph), targets, nodes)
 
     def curvatures(self) -> dict[str, float]:
         """The magnitudes ``c`` of encoder and diffusion; the parts of a product are numbered from 1."""

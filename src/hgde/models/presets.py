@@ -1,7 +1,8 @@
 """Configurations of HGDE that are well conditioned on any graph; validation chooses among them.
 
 They differ in what graphs differ in: how far to carry features along edges, whether degrees mean something, whether
-space should be curved. All share an encoder of two layers.
+space should be curved, how clean the columns are, whether neighbours' labels say anything. All share an encoder of two
+layers. They were drawn up on validation parts (``benchmarks/validate_presets.py``), no test part was looked at.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _ENCODER = {
     "state_dropout": 0.5,
     "eta": [1.0, 0.0, 0.1],
 }
-_TRAINING = {"lr": 0.01, "weight_decay": 5e-4, "epochs": 400, "patience": 100}
+_TRAINING = {"lr": 0.02, "weight_decay": 5e-4, "epochs": 200, "patience": 50}
 
 
 def _preset(training: Mapping[str, Any] | None = None, **model: Any) -> Preset:
@@ -33,14 +34,17 @@ def _space(curvature: float) -> dict[str, Any]:
 _LIGHT = {"dropout": 0.0, "state_dropout": 0.1}
 """For few or clean columns, of which none can be spared."""
 
-PRESETS: dict[str, Preset] = {
+_FEATURES_ALONE = {"time": 1.0, "eta": [0.0, 0.0, 1.0]}
+"""Every step leads back to the start: what is read out is the encoder."""
+
+_SPARING = {"weight_decay": 1e-5}
+
+PLAIN: dict[str, Preset] = {
     "default": _preset(diffusivity="symmetric", time=8.0, space=_space(0.01)),
     "shares": _preset(diffusivity="isotropic", time=8.0, space=_space(0.01), state_dropout=0.7),
     "curved": _preset(diffusivity="isotropic", time=4.0, space=_space(1.0), eta=[1.0, 0.3, 0.1]),
-    "near": _preset(diffusivity="isotropic", time=1.0, space=_space(0.1), eta=[0.3, 1.0, 0.0]),
-    "light": _preset(
-        {"weight_decay": 1e-5}, diffusivity="isotropic", time=2.0, space=_space(0.1), eta=[1.0, 0.3, 0.3], **_LIGHT
-    ),
+    "features": _preset({"weight_decay": 5e-3}, space=_space(0.1), **_FEATURES_ALONE),
+    "light": _preset(_SPARING, diffusivity="isotropic", time=2.0, space=_space(0.1), eta=[1.0, 0.3, 0.3], **_LIGHT),
     "attention": _preset(
         diffusivity={"name": "attention", "heads": 2},
         time=2.0,
@@ -49,10 +53,29 @@ PRESETS: dict[str, Preset] = {
         dropout=0.2,
         state_dropout=0.2,
     ),
-    "ricci": _preset(
-        {"weight_decay": 1e-5}, diffusivity="ricci", time=2.0, space=_space(0.1), eta=[1.0, 0.5, 0.1], **_LIGHT
-    ),
+    "ricci": _preset(_SPARING, diffusivity="ricci", time=2.0, space=_space(0.1), eta=[1.0, 0.5, 0.1], **_LIGHT),
 }
+"""Features and edges alone."""
+
+
+def _with_labels(preset: Preset, training: Mapping[str, Any] | None = None, **model: Any) -> Preset:
+    return {
+        "model": {**preset["model"], "labels": True, **model},
+        "training": {**preset["training"], **(training or {})},
+    }
+
+
+WITH_LABELS: dict[str, Preset] = {
+    "default-labels": _with_labels(PLAIN["default"]),
+    "features-labels": _with_labels(PLAIN["features"]),
+    "light-labels": _with_labels(PLAIN["light"]),
+    "attention-labels": _with_labels(PLAIN["attention"]),
+    "curved-labels": _with_labels(PLAIN["curved"]),
+    "ricci-labels": _with_labels(PLAIN["ricci"]),
+}
+"""The same, reading the training labels around a node as well."""
+
+PRESETS = PLAIN | WITH_LABELS
 
 _LINKS = {"width": 32, "dropout": 0.2, "state_dropout": 0.0, "encoder_layers": 2, "encoder_activation": "relu"}
 _LINK_TRAINING = {"lr": 0.01, "weight_decay": 1e-3, "epochs": 300, "patience": 60}

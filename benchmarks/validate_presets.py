@@ -3,8 +3,8 @@
     python benchmarks/validate_presets.py --data texas,cora --presets near,curved --splits 2
     python benchmarks/validate_presets.py --data cora --set gcn='{"preset": "none", "model": {"name": "gcn"}}'
 
-Every trial is a line of ``results/search-defaults.jsonl``: settings, data, split, cross-fitted validation score, epochs.
-A trial that is there already is not done again.
+Every trial is a line of ``results/search-defaults.jsonl``: settings, data, split, cross-fitted score, epochs. One that is
+there already is not done again.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 from hgde.estimators.inputs import Nodes
 from hgde.estimators.links import HGDEEmbedder, HGDELinkPredictor
-from hgde.estimators.search import HGDEClassifierCV
 from hgde.estimators.nodes import HGDEClassifier, HGDEMultiLabelClassifier, HGDERegressor
+from hgde.estimators.search import HGDEClassifierCV
 
 __all__ = [
     "HGDEClassifier",

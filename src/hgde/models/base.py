@@ -65,8 +65,11 @@ class Model(nn.Module):
     reroutes: ClassVar[bool] = False
 
     @classmethod
-    def candidates(cls, task: str, graph: Graph) -> tuple[str, ...]:
-        """Names of the presets to choose among for a task on a graph, the simplest first."""
+    def candidates(cls, task: str, graph: Graph, labelled: float = 1.0) -> tuple[str, ...]:
+        """Names of the presets to choose among for a task on a graph, the simplest first.
+
+        ``labelled`` is the share of nodes to learn from.
+        """
         return ("default",)
 
     @classmethod

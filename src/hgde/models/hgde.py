@@ -15,7 +15,17 @@ from hgde.models.base import MODELS, Model, Shape, built
 from hgde.models.block import HPDEBlock
 from hgde.models.evidence import LabelEvidence
 from hgde.models.layers import Encoder, NodeDecoder
-from hgde.models.presets import LINK_PRESETS, MOST_EDGES_FOR_RICCI, PRESETS, Preset
+from hgde.models.presets import (
+    FEW_LABELS,
+    LINK_PRESETS,
+    MANY,
+    MANY_LABELS,
+    MOST_EDGES_FOR_RICCI,
+    MOST_NODES_FOR_GLOBAL,
+    NO_CLASSES,
+    PRESETS,
+    Preset,
+)
 from hgde.sections import Chosen, Section, SettingsError, choice, setting
 from hgde.solvers import SOLVERS
 
@@ -48,6 +58,12 @@ class HGDESettings(Section):
     activation: str = setting("identity", "Activation inside the flow.", choices=ACTIVATIONS)
     encoder_layers: int = setting(1, "Linear layers of the encoder.", at_least=1)
     encoder_activation: str = setting("identity", "Activation after each layer of the encoder.", choices=ACTIVATIONS)
+    encoder_bends_last: bool = setting(
+        True,
+        "Whether that activation also follows the encoder's last layer; without it, points lie on all sides of the "
+        "origin.",
+        inert=lambda s: "the encoder has no activation" if s.encoder_activation == "identity" else None,
+    )
     dropout: float = setting(0.5, "Dropout on the input features.", at_least=0, below=1)
     state_dropout: float = setting(0.0, "Dropout on the encoded nodes before they diffuse.", at_least=0, below=1)
     start_distance: float = setting(
@@ -60,6 +76,12 @@ class HGDESettings(Section):
     labels: bool = setting(
         False, "Read the training labels around a node as well, its own left out; for classes on a graph at hand."
     )
+
+
+def _is_affordable(name: str, graph: Graph) -> bool:
+    if name.startswith("ricci"):
+        return graph.num_edges <= MOST_EDGES_FOR_RICCI
+    return not name.startswith("local-global") or graph.num_nodes <= MOST_NODES_FOR_GLOBAL
 
 
 @MODELS.register("hgde")
@@ -98,6 +120,7 @@ class HGDE(Model):
             settings.dropout,
             settings.encoder_layers,
             settings.state_dropout,
+            settings.encoder_bends_last,
         )
         diffusivity = make_diffusivity(settings.diffusivity, width)
         eta = settings.eta if settings.residual else None
@@ -115,9 +138,11 @@ class HGDE(Model):
         self._graph: Graph | None = None
 
     @classmethod
-    def candidates(cls, task: str, graph: Graph) -> tuple[str, ...]:
-        names = tuple(LINK_PRESETS if task == "links" else PRESETS)
-        return tuple(name for name in names if name != "ricci" or graph.num_edges <= MOST_EDGES_FOR_RICCI)
+    def candidates(cls, task: str, graph: Graph, labelled: float = 1.0) -> tuple[str, ...]:
+        if task == "links":
+            return tuple(LINK_PRESETS)
+        names = (MANY_LABELS if labelled >= MANY else FEW_LABELS) if task == "nodes" else NO_CLASSES
+        return tuple(name for name in names if _is_affordable(name, graph))
 
     @property
     def manifold(self) -> Manifold:

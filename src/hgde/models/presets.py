@@ -20,7 +20,7 @@ _ENCODER = {
     "state_dropout": 0.5,
     "eta": [1.0, 0.0, 0.1],
 }
-_TRAINING = {"lr": 0.02, "weight_decay": 5e-4, "epochs": 200, "patience": 50}
+_TRAINING = {"lr": 0.02, "warm_up": 5, "weight_decay": 5e-4, "epochs": 200, "patience": 50}
 
 
 def _preset(training: Mapping[str, Any] | None = None, **model: Any) -> Preset:
@@ -54,6 +54,9 @@ PLAIN: dict[str, Preset] = {
         state_dropout=0.2,
     ),
     "ricci": _preset(_SPARING, diffusivity="ricci", time=2.0, space=_space(0.1), eta=[1.0, 0.5, 0.1], **_LIGHT),
+    "local-global": _preset(
+        diffusivity={"name": "local-global", "beta": 0.1}, time=2.0, space=_space(0.1), eta=[1.0, 0.5, 0.3]
+    ),
 }
 """Features and edges alone."""
 
@@ -72,6 +75,7 @@ WITH_LABELS: dict[str, Preset] = {
     "attention-labels": _with_labels(PLAIN["attention"]),
     "curved-labels": _with_labels(PLAIN["curved"]),
     "ricci-labels": _with_labels(PLAIN["ricci"]),
+    "local-global-labels": _with_labels(PLAIN["local-global"]),
 }
 """The same, reading the training labels around a node as well."""
 
@@ -95,5 +99,20 @@ LINK_PRESETS: dict[str, Preset] = {
     "links-near": _link_preset(diffusivity="isotropic", time=1.0, space=_space(1.0), eta=[0.1, 0.2, 2.0]),
 }
 
-MOST_EDGES_FOR_RICCI = 200_000
+FEW_LABELS = ("default", "shares", "features", "light", "curved", "attention", "default-labels")
+MANY_LABELS = (
+    "default", "features-labels", "default-labels", "light-labels", "attention-labels", "curved-labels",
+    "ricci-labels", "local-global-labels",
+)  # fmt: skip
+NO_CLASSES = tuple(name for name in PLAIN if name != "local-global")
+"""What is tried in turn, simple ones first: where few nodes are labelled, where many are, for values and label sets.
+"""
+
+MANY = 0.2
+"""Share of labelled nodes from which on a node's neighbourhood mostly holds some of them."""
+
+MOST_EDGES_FOR_RICCI = 50_000
 """Exact curvature of the edges of a larger graph takes longer than the training it is for."""
+
+MOST_NODES_FOR_GLOBAL = 1_000
+"""Beyond, all pairs cost more than the edges do."""

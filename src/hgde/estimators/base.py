@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hgde import pipeline
 from hgde.data import Dataset
 from hgde.data.columns import Columns
-from hgde.estimators.inputs import Given, as_features, as_graph, fingerprint, is_frame, unpack
+from hgde.estimators.inputs import Given, as_features, as_graph, chosen, fingerprint, is_frame, unpack
 from hgde.estimators.parameters import is_given, settings_of_task
 from hgde.files import write_atomically
 from hgde.graph import Features, Graph
@@ -106,12 +106,12 @@ class HGDEEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     def _outputs(self, X: Any, graph: Any, edge_index: Any) -> torch.Tensor:
         check_is_fitted(self)
-        return self._fitted.outputs(self._dataset(unpack(X, None, graph, edge_index)))[0]
+        return chosen(X, self._fitted.outputs(self._dataset(unpack(X, None, graph, edge_index)))[0])
 
     def transform(self, X: Any, *, graph: Any = None, edge_index: Any = None) -> Array:
         """Points of the embedding's space, ``[N, width]``; on the Poincaré ball its curvature is ``curvature_``."""
         check_is_fitted(self)
-        return self._fitted.embed(self._dataset(unpack(X, None, graph, edge_index))).cpu().numpy()
+        return chosen(X, self._fitted.embed(self._dataset(unpack(X, None, graph, edge_index)))).cpu().numpy()
 
     def fit_transform(self, X: Any, y: Any = None, *, graph: Any = None, edge_index: Any = None) -> Array:
         """``fit``, then ``transform`` of the same nodes."""

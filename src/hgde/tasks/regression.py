@@ -56,11 +56,13 @@ class NodeRegression(Task):
         )
 
     @classmethod
-    def pose_on(cls, dataset: Dataset, options: RegressionSettings, split: NodeSplit) -> Problem:
+    def pose_on(
+        cls, dataset: Dataset, options: RegressionSettings, split: NodeSplit, *, allow_overlap: bool = False
+    ) -> Problem:
         values = dataset.values
         if values is None:
             raise TaskError(f"{dataset.name} has no numbers to learn; give a numeric column of labels")
-        check_split(split, torch.isfinite(values).any(1), allow_overlap=False)
+        check_split(split, torch.isfinite(values).any(1), allow_overlap=allow_overlap)
         known = values[split.train].double()
         mean, scale = known.nanmean(0), _deviation(known)
         names = dataset.target_names or [f"value{k}" for k in range(values.shape[1])]

@@ -284,7 +284,7 @@ class Trainer:
             }
         )
         mean = self.settings.smoothing if len(progress.history) > 1 else 0.0
-        progress.smoothed = mean * progress.smoothed + (1 - mean) * task.metric.gain(score)
+        progress.smoothed = mean * progress.smoothed + (1 - mean) * task.gain(predictions, part.truth, scores)
         keep = self.settings.keep
         is_best = rank(progress.smoothed, validation_loss, keep) > rank(progress.best_gain, progress.best_loss, keep)
         if is_best or not self.best:

@@ -69,7 +69,7 @@ class Column:
 
         codes, distinct = pd.factorize(texts)
         words = [str(word) for word in distinct.tolist()]
-        numbers = pd.to_numeric(pd.Series(words, dtype=object), errors="coerce").to_numpy(dtype=np.float64)
+        numbers = np.asarray(pd.to_numeric(np.array(words, dtype=object), errors="coerce"), dtype=np.float64)
         absent = np.array([word.lower() in MISSING_NUMBERS for word in words], dtype=bool)
         is_number = ~np.isnan(numbers) & ~absent
         if words and (is_number | absent).all() and is_number.any():

@@ -21,3 +21,11 @@ def scratch(width: int) -> int:
 
 EXP, LOG, TRANSLATE = range(3)
 """Maps at the origin."""
+
+TILE, STRIP_OF_TILE = 64, 32
+"""Columns of a tile of pairs, and rows worked on together."""
+
+
+def pairs_scratch(heads: int) -> int:
+    """Numbers of buffer that a pass over all pairs needs: of columns, and of strips."""
+    return 12 * TILE + (5 + 2 * heads) * TILE * STRIP_OF_TILE

@@ -34,7 +34,7 @@ _WARM = {
         "incidence.backward_channels",
     ),
     "attention": ("attention.softmax", "attention.softmax_target", "attention.softmax_source"),
-    "global": ("pairs.pair_rows", "pairs.affinity", "rows.advance", "rows.advance_backward"),
+    "global": ("pairs.forward", "pairs.backward", "rows.advance", "rows.advance_backward"),
     "origin": ("origin.forward", "origin.backward"),
     "sparse": ("sparse.product", "sparse.drop"),
     "solver": ("maps.log", "maps.log_backward", "rows.advance", "rows.advance_backward"),
@@ -251,7 +251,9 @@ def tangent_sum_global(z: Tensor, q: Tensor, k: Tensor, c: Tensor | float, backe
         )
     c = _curvature(c, z)
     if use_fused(backend, z, q, k):
-        out: Tensor = pairs.all_pairs(z, q, k, c)
+        if _needs_gradient(z, q, k, c):
+            prepare(("pairs.forward", "pairs.backward"), z.dtype)
+        out: Tensor = pairs.all_pairs(z, q, k, c)[0]
         return out
     return reference.tangent_sum_global(z, q, k, c.to(z.dtype))
 

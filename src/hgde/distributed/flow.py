@@ -90,9 +90,9 @@ def scale_encoder(crew: Crew) -> None:
     given = {number: piece.features for number, piece in crew.pieces.items()}
     for layer in (encoder.linear, *encoder.hidden):
         assert isinstance(layer, HyperbolicLinear)
-        sums = {k: encoder._activate(layer.tangent(u)).norm(dim=-1).sum(dtype=torch.float64) for k, u in given.items()}
+        sums = {k: encoder.activate(layer.tangent(u), layer).norm(dim=-1).sum(dtype=torch.float64) for k, u in given.items()}
         length = float(crew.total(sums)) / crew.partition.num_nodes
         if length > 0:
             layer.weight.mul_(0.5 * model.start_distance / length)
-        given = {number: encoder._activate(layer.tangent(u)) for number, u in given.items()}
+        given = {number: encoder.activate(layer.tangent(u), layer) for number, u in given.items()}
     encoder.train()

@@ -2,6 +2,7 @@
 
 from hgde.kernels.backend import Backend, get_backend, set_backend
 from hgde.kernels.ball import FusedBall
+from hgde.kernels.linear import watch_linear_errors
 from hgde.kernels.ops import (
     advance,
     diffuse,
@@ -44,4 +45,5 @@ __all__ = [
     "tangent_sum_on",
     "translate_tangent",
     "warm_up",
+    "watch_linear_errors",
 ]

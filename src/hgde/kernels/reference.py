@@ -216,6 +216,13 @@ def tangent_sum_global(z: Tensor, q: Tensor, k: Tensor, c: Tensor) -> Tensor:
     return sum_over(z, q, z, k, c)
 
 
+def link_logits(z: Tensor, pairs: Tensor, c: Tensor, r: Tensor | float, t: Tensor | float) -> Tensor:
+    """:func:`hgde.kernels.link_logits`."""
+    # index_select, not z[pairs]: its gradient is summed in a fixed order, so that a seed gives the same bits.
+    x, y = (z.index_select(0, end) for end in pairs)
+    return ((r - ball.dist(x, y, c).square()) / t).to(z.dtype)
+
+
 def translate_tangent(u: Tensor, point: Tensor, c: Tensor) -> Tensor:
     """:func:`hgde.kernels.translate_tangent`."""
     margin = numerics.limits(u.dtype).margin

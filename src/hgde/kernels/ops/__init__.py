@@ -20,7 +20,7 @@ from hgde.kernels import linear, reference
 from hgde.kernels.backend import Backend, get_backend, use_fused
 from hgde.kernels.cpu.load import prepare
 from hgde.kernels.cpu.sizes import EXP, LOG, TRANSLATE
-from hgde.kernels.ops import attention, diffusion, maps, pairs, sparse
+from hgde.kernels.ops import attention, diffusion, links, maps, pairs, sparse
 from hgde.kernels.reference import Activation, resolve_activation
 from hgde.kernels.weights import AttentionWeights, ChannelWeights, EdgeWeights, LocalWeights, weight_tensors
 
@@ -36,6 +36,7 @@ _WARM = {
     "attention": ("attention.softmax", "attention.softmax_target", "attention.softmax_source"),
     "global": ("pairs.forward", "pairs.backward", "rows.advance", "rows.advance_backward"),
     "origin": ("origin.forward", "origin.backward"),
+    "links": ("links.norms", "links.logits", "links.around", "links.gradient"),
     "sparse": ("sparse.product", "sparse.drop"),
     "solver": ("maps.log", "maps.log_backward", "rows.advance", "rows.advance_backward"),
 }
@@ -45,8 +46,8 @@ def warm_up(*parts: str, dtype: torch.dtype = torch.float32) -> None:
     """Begin to compile the kernels of these parts of a model, in the background, unless they are there already.
 
     Parts: the weights (``edge``, ``attention``, which needs ``edge`` too, ``channel``, ``global``), ``origin`` for
-    encoders and decoders, ``sparse`` for sparse features, ``solver`` for solvers that call the ball's exp and log.
-    Calling it before the data are read hides the time a first run takes; nothing depends on it.
+    encoders and decoders, ``links`` for pairs, ``sparse`` for sparse features, ``solver`` for solvers that call the
+    ball's exp and log. Calling it before the data are read hides the time a first run takes; nothing depends on it.
     """
     unknown = set(parts) - set(_WARM)
     if unknown:
@@ -283,6 +284,30 @@ def tangent_sum_global_linear(
         return linear.centroid_sum(z, q, y, key, flat, slope)
 
     return linear.with_landmarks(exact, cheap, z, k, landmarks, 2 / reference.conformal(z, flat))
+
+
+def link_logits(
+    z: Tensor,
+    pairs: Tensor,
+    c: Tensor | float,
+    r: Tensor | float = 2.0,
+    t: Tensor | float = 1.0,
+    backend: Backend = "auto",
+) -> Tensor:
+    """``(r - d(z_i, z_j)^2) / t`` of the pairs ``[2, m]`` of points ``z [N, d]``: log-odds of links, ``[m]``.
+
+    Cost ``m d``. The fused path stores three numbers for each pair; the gradient of a point is added up in the order of
+    its pairs, so it has the same bits at any number of threads.
+    """
+    if pairs.dim() != 2 or pairs.shape[0] != 2 or pairs.is_floating_point():
+        raise ValueError(f"pairs must be whole numbers [2, m], got {pairs.dtype} {list(pairs.shape)}")
+    c = _curvature(c, z)
+    if z.dim() == 2 and use_fused(backend, z):
+        if _needs_gradient(z, c, *(x for x in (r, t) if isinstance(x, Tensor))):
+            prepare(_WARM["links"], z.dtype)
+        out: Tensor = links.link_logits(z, pairs, c, _curvature(r, z), _curvature(t, z))[0]
+        return out
+    return reference.link_logits(z, pairs, c, r, t)
 
 
 def _at_origin(x: Tensor, c: Tensor, point: Tensor | None, kind: int) -> Tensor:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hgde.cli.errors import friendly
+from hgde.cli.errors import friendly, on_a_run
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -31,6 +31,7 @@ Nodes = Annotated[Path | None, typer.Option("--nodes", help="Another graph: its 
 
 
 @friendly
+@on_a_run
 def evaluate(run: Run, seed: Seed = None, as_json: AsJson = False) -> None:
     """Score a trained run again on the parts of the data it was made with."""
     from rich.console import Console
@@ -49,6 +50,7 @@ def evaluate(run: Run, seed: Seed = None, as_json: AsJson = False) -> None:
 
 
 @friendly
+@on_a_run
 def predict(
     run: Run,
     out: Annotated[Path, typer.Option("--out", help="Table to write: .csv, .tsv, .parquet or .npz.")] = Path(
@@ -82,6 +84,7 @@ def predict(
 
 
 @friendly
+@on_a_run
 def embed(
     run: Run,
     out: Annotated[
@@ -128,6 +131,7 @@ def embed(
 
 
 @friendly
+@on_a_run
 def energy(
     run: Run,
     seed: Seed = None,

@@ -102,20 +102,24 @@ class Campaign:
         self.place, self.sources, self.known = place, sources, known
         self.results = stored()
         self._stamp = 0
-        self._skipped = remarks()
+        self._remarks = remarks()
         self._digests = {name: digest((ROOT / name).read_bytes()) for name in known}
 
     def run(self, mutants: Iterable[Mutant], until: float) -> None:
-        """Run those whose result is not known, until a moment. Survivors are run again when their tests changed."""
+        """Run those whose result is not known, until a moment.
+
+        Survivors are run again when their tests changed, those that were accepted are not.
+        """
         for mutant in mutants:
             if time.monotonic() > until:
                 return
-            if self._skipped.get((mutant.path, mutant.before, mutant.after), ("",))[0] == "equivalent":
+            remark = self._remarks.get((mutant.path, mutant.before, mutant.after), ("",))[0]
+            before = self.results.get((mutant.key, digest(self.sources[mutant.path])))
+            if remark == "equivalent" or (before is not None and (before.is_dead or remark == "accepted")):
                 continue
             chosen = tests.select(mutant, self.known)
             selection = self._selection(chosen)
-            before = self.results.get((mutant.key, digest(self.sources[mutant.path])))
-            if before is not None and (before.is_dead or before.selection == selection):
+            if before is not None and before.selection == selection:
                 continue
             self._keep(self.run_one(mutant, chosen, selection))
 

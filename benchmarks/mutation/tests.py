@@ -30,7 +30,7 @@ OWN = {
 #: All that is recorded; folders of tests that run everything for a long time would only be slow here.
 RECORDED = (
     "geometry", "solvers", "diffusion", "tasks", "training", "pipeline", "models/test_hgde_model.py",
-    "models/test_spaces.py", "experiments/test_baselines.py", "estimators/test_tasks.py",
+    "models/test_spaces.py", "experiments/test_free_baselines.py",
 )  # fmt: skip
 #: Tests longer than this are left out: they would be run for every mutant of what they touch.
 LONGEST = 20.0

@@ -41,6 +41,16 @@ def untrusted() -> Iterator[None]:
         _trusting.reset(token)
 
 
+def refuse_unloaded(name: str) -> None:
+    """Raise for ``"package.module:Name"`` in an untrusted place whose module is not loaded; other names pass."""
+    module, mark, _ = name.partition(":")
+    if mark and not _trusting.get() and module not in sys.modules:
+        raise RegistryError(
+            f"{name!r} names code that is not loaded, and this file may not load it; if you trust it, import {module} "
+            f"first (--import {module})"
+        )
+
+
 class Registry(Generic[T]):
     """Entries of one kind by name.
 
@@ -178,11 +188,7 @@ class Registry(Generic[T]):
 
     def _import(self, key: str) -> T:
         module, _, attribute = key.partition(":")
-        if not _trusting.get() and module not in sys.modules:
-            raise RegistryError(
-                f"{key!r} names code that is not loaded, and this file may not load it; import {module} first if you "
-                "trust it"
-            )
+        refuse_unloaded(key)
         try:
             entry: Any = import_module(module)
             for part in attribute.split("."):

@@ -13,6 +13,7 @@ from typer.main import get_command
 COMMANDS = {
     "demo": ("hgde.cli.demo:demo", "The main job on data made on the spot, beside simpler models."),
     "train": ("hgde.cli.train:train", "Train on a registered data set or your own graph."),
+    "partition": ("hgde.cli.partition:partition", "Cut a graph for training on several ranks or beyond memory."),
     "evaluate": ("hgde.cli.use:evaluate", "Score a trained run again."),
     "predict": ("hgde.cli.use:predict", "Predict nodes or links and write a table."),
     "embed": ("hgde.cli.use:embed", "Export the embedding of a trained run."),

@@ -28,6 +28,10 @@ Disk = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead, for scripts.")]
 Nodes = Annotated[Path | None, typer.Option("--nodes", help="Another graph: its table of nodes.")]
+Partitioned = Annotated[
+    Path | None, typer.Option("--partitioned", metavar="FOLDER", help="A graph that `hgde partition` cut.")
+]
+RankCount = Annotated[int | None, typer.Option("--ranks", min=1, help="Processes on this machine for a partition.")]
 
 
 @friendly
@@ -59,6 +63,8 @@ def predict(
     ] = None,
     edges: Edges = None,
     nodes: Nodes = None,
+    partitioned: Partitioned = None,
+    ranks: RankCount = None,
     seed: Seed = None,
     as_json: AsJson = False,
 ) -> None:
@@ -67,8 +73,13 @@ def predict(
     Without [bold]--edges[/bold] the graph is the run's own copy, and each row has its truth and part. Columns of
     another table of nodes are matched by name.
     """
+    from hgde.cli.partition import chosen_partition, use_partition
     from hgde.pipeline import write_table
 
+    folder = chosen_partition(run, partitioned, edges)
+    if folder is not None:
+        use_partition(run, seed, folder, ranks, out, "predictions", pairs, as_json)
+        return
     fitted = _load(run, seed)
     dataset = _other_graph(fitted, edges, nodes)
     wanted = None if pairs is None else _read_pairs(pairs, dataset or fitted.training_data().dataset)
@@ -106,6 +117,8 @@ def embed(
     ] = None,
     edges: Edges = None,
     nodes: Nodes = None,
+    partitioned: Partitioned = None,
+    ranks: RankCount = None,
     seed: Seed = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Also draw it in the disk (.png, .svg, .pdf).")] = None,
 ) -> None:
@@ -119,7 +132,12 @@ def embed(
       hgde embed RUN --export projector/                  for TensorBoard
     """
     from hgde.cli.embedding import embed_run
+    from hgde.cli.partition import chosen_partition, use_partition
 
+    folder = chosen_partition(run, partitioned, edges)
+    if folder is not None:
+        use_partition(run, seed, folder, ranks, out or Path("embedding.parquet"), "points", None, False)
+        return
     fitted = _load(run, seed)
     dataset = _other_graph(fitted, edges, nodes)
     check_method(to_disk)
@@ -193,6 +211,8 @@ def _load(run: Path, seed: int | None) -> Fitted:
     from hgde.pipeline.fit import check_unchanged
 
     fitted = load(run, seed)
+    if "partition" in RunFolder(run).facts():  # it has no data of its own
+        return fitted
     try:
         check_unchanged(RunFolder(run), fitted.settings, fitted.training_data().dataset)
     except RunError as error:

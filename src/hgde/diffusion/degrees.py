@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor
 
-from hgde.graph import Graph
+from hgde.graph import Graph, PieceGraph
 
 T = TypeVar("T")
 
@@ -23,8 +23,13 @@ def edge_weights(graph: Graph, dtype: torch.dtype = torch.float64) -> Tensor:
 def degrees(graph: Graph, dtype: torch.dtype = torch.float64, *, self_loops: bool = False) -> tuple[Tensor, Tensor]:
     """Sums of the weights that arrive at and that leave each node, ``[N]`` each.
 
-    ``self_loops`` counts a loop of weight one at every node that has none.
+    ``self_loops`` counts a loop of weight one at every node that has none. A piece of a larger graph gives the degrees
+    that its nodes have in the whole.
     """
+    if isinstance(graph, PieceGraph):
+        arriving, leaving = graph.degrees.to(dtype)
+        added = (~graph.loops).to(dtype)
+        return (arriving + added, leaving + added) if self_loops else (arriving, leaving)
     arriving, leaving = (torch.zeros(graph.num_nodes, dtype=dtype, device=graph.device) for _ in range(2))
     weights = edge_weights(graph, dtype)
     arriving.index_add_(0, graph.rows, weights)

@@ -192,7 +192,7 @@ def _expected_seconds(found: Found) -> float:
 def _final_job(system: System, nested: dict[str, Any], place: Place, plan: _Plan) -> Job:
     settings = at_place(nested, place)
     if system.model is None:
-        return Job(system.name, key_of(place), "free", settings, {"baseline": system.name})
+        return Job(system.name, key_of(place), "free", settings, {"baseline": system.name}, cost=-1.0)
     if system.name in plan.epochs:
         training = dict(settings.get("training", {}))
         capped = min(plan.epochs[system.name], int(training.get("epochs", 10**9)))

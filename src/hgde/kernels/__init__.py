@@ -9,7 +9,6 @@ from hgde.kernels.ops import (
     edge_values,
     exp_origin,
     log_origin,
-    row_sums,
     sparse_matmul,
     tangent_sum,
     tangent_sum_global,
@@ -17,7 +16,7 @@ from hgde.kernels.ops import (
     translate_tangent,
     warm_up,
 )
-from hgde.kernels.reference import ACTIVATIONS, tangent_sum_on
+from hgde.kernels.reference import ACTIVATIONS
 from hgde.kernels.weights import AttentionWeights, ChannelWeights, EdgeWeights, LocalWeights
 
 __all__ = [
@@ -35,13 +34,11 @@ __all__ = [
     "exp_origin",
     "get_backend",
     "log_origin",
-    "row_sums",
     "set_backend",
     "sparse_matmul",
     "tangent_sum",
     "tangent_sum_global",
     "tangent_sum_global_linear",
-    "tangent_sum_on",
     "translate_tangent",
     "warm_up",
 ]

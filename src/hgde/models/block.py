@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Literal
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,16 @@ from hgde.solvers.odeint import is_adaptive
 from hgde.solvers.registry import resolve
 
 logger = logging.getLogger(__name__)
+
+MOST_STEPS = 10_000
+
+
+class AnyFlow(Protocol):
+    """A flow with its graph and start."""
+
+    z0: Tensor
+
+    def __call__(self, t: Tensor | float, z: Tensor) -> Tensor: ...
 
 
 class HPDEBlock(nn.Module):
@@ -60,6 +70,8 @@ class HPDEBlock(nn.Module):
         is_adaptive(self.method, step, rtol, atol)
         #: Also the distance of the times of :meth:`trajectory`.
         self.step = 1.0 if step is None else step
+        if time / self.step > MOST_STEPS:
+            raise InputError(f"{time:g} in steps of {self.step:g} is more than {MOST_STEPS:,} steps; take larger ones")
         self.rtol, self.atol = rtol, atol
         self._is_checked = False
 
@@ -78,7 +90,7 @@ class HPDEBlock(nn.Module):
         if self._is_plain_iteration() and bound.c is not None and weights is not None:
             # heuler with steps of one is F applied T times; with constant weights one kernel call does them all.
             return diffuse_steps(z0, graph, weights, bound.c, int(self.time), z0, flow.eta, flow.activation)
-        return self._solve(bound, [0.0, self.time]).final
+        return self.integrate(bound, [0.0, self.time]).final
 
     def _is_plain_iteration(self) -> bool:
         return isinstance(self.method, HEuler) and self.step == 1.0 and float(self.time).is_integer()
@@ -94,9 +106,10 @@ class HPDEBlock(nn.Module):
 
     def solve(self, z0: Tensor, graph: Graph, times: list[float]) -> Solution:
         """The solution at the given times, with its statistics."""
-        return self._solve(self._bind(z0, graph), times)
+        return self.integrate(self._bind(z0, graph), times)
 
-    def _solve(self, bound: BoundFlow, times: list[float]) -> Solution:
+    def integrate(self, bound: AnyFlow, times: list[float]) -> Solution:
+        """The solution of a flow that has its graph and start."""
         return odeint(
             Flow(bound),
             bound.z0,

@@ -14,6 +14,8 @@ from torch import Tensor
 
 from hgde import randomness
 from hgde.data import DataError, Dataset, open_dataset
+from hgde.data.settings import DataSettings
+from hgde.data.spec import find_spec
 from hgde.files import WriteError
 from hgde.pipeline.fitted import Fitted, facts_of
 from hgde.pipeline.folder import RunError, RunFolder
@@ -166,8 +168,11 @@ def check_unchanged(run: RunFolder, settings: Settings, dataset: Dataset) -> Non
     """Refuse when the files that the settings name are there and hold other data than the run was made with."""
     if not run.facts().get("data_named_by_settings", True):
         return  # it was handed over in memory
+    if not _can_be_compared(settings.data):
+        return
     try:
-        current = open_dataset(settings.data, download=False)
+        with untrusted():
+            current = open_dataset(settings.data, download=False)
     except (DataError, OSError):
         return  # gone, or never on this machine: the run has its own copy
     if current.hash != dataset.hash:
@@ -175,6 +180,20 @@ def check_unchanged(run: RunFolder, settings: Settings, dataset: Dataset) -> Non
             f"the data of this run ({dataset.name}) has changed since it was started; put the old data back, or train "
             "a new run on the new data"
         )
+
+
+def _can_be_compared(data: DataSettings) -> bool:
+    """Whether looking at what the settings of a run name is harmless: they may come from elsewhere.
+
+    A pipe or device would never end, and a simulated set of any size would have to be made.
+    """
+    if data.edges is None:
+        with untrusted():
+            try:
+                return find_spec(data.name).kind != "generated"
+            except ValueError:
+                return False
+    return all(Path(name).expanduser().is_file() for name in (data.edges, data.nodes) if name is not None)
 
 
 class _Run:
@@ -241,7 +260,7 @@ class _Run:
         return prepare(settings, self.prepared.dataset, self.prepared.problem)
 
     def _place(self, seed: int) -> Path | None:
-        return None if self.run is None else self.run.seed_folder(seed) / "checkpoint.safetensors"
+        return None if self.run is None else self.run.file(f"seed-{seed}/checkpoint.safetensors")
 
     def _trainer(
         self, settings: Settings, seed: int, start: Mapping[str, Tensor] | None, prepared: Prepared | None = None

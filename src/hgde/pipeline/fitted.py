@@ -16,6 +16,7 @@ from hgde.data.preprocessing import Preprocessor
 from hgde.graph import Features, Graph
 from hgde.models.base import Shape
 from hgde.pipeline.folder import RunError, RunFolder
+from hgde.pipeline.folder_checks import Allowance, find_gap, model_problem
 from hgde.pipeline.prepare import Prepared, build_learner, choose_device, number_type, versions
 from hgde.pipeline.settings import Settings, make_settings
 from hgde.registry import untrusted
@@ -160,13 +161,19 @@ def load(folder: str | Path, seed: int | None = None) -> Fitted:
         raise RunError(f"{run.path} has no finished seed {seed} (finished: {known})")
     if not finished:
         raise RunError(f"{run.path} has no finished model; finish the run with `hgde train --resume {run.path}`")
-    path = run.seed_folder(finished[0] if seed is None else seed) / "model.safetensors"
+    path = run.file(f"seed-{finished[0] if seed is None else seed}/model.safetensors")
     tensors, meta = checkpoint.load(path)
+    gap = find_gap(meta)
+    if gap is not None:
+        raise RunError(f"{path} is damaged: field {gap!r} is not a finite number")
     described, stored_shape, stored_task = (
         checkpoint.read_field(path, meta, name, dict) for name in ("preprocessing", "shape", "task")
     )
     try:
-        with untrusted():  # settings also name metrics, decoders and steps, which are looked up only now
+        with (
+            untrusted(),
+            Allowance(tensors),
+        ):  # settings also name metrics, decoders and steps, which are looked up only now
             task = settings.task.entry.from_fitted(settings.task.options, stored_task["fitted"])
             preprocessor = Preprocessor.from_state(described, checkpoint.part_of(tensors, "preprocessing/"))
             shape = Shape(int(stored_shape["in_features"]), int(stored_shape["num_nodes"]), task.outputs)
@@ -175,9 +182,12 @@ def load(folder: str | Path, seed: int | None = None) -> Fitted:
             learner = build_learner(settings, task, shape, randomness.make_generator(0))
     except KeyError as error:
         raise RunError(f"{path} is damaged: field {error} is missing") from None
-    except (AttributeError, IndexError, TypeError, ValueError, RuntimeError) as error:
+    except (ArithmeticError, AttributeError, IndexError, MemoryError, TypeError, ValueError, RuntimeError) as error:
         raise RunError(f"{path} does not fit the settings of its run: {_first_line(error)}") from None
     checkpoint.load_weights(learner, checkpoint.part_of(tensors, "learner/"), str(path))
+    problem = model_problem(learner)
+    if problem is not None:
+        raise RunError(f"{path} is damaged: {problem}")
     device = choose_device(settings.run.device)
     return Fitted(settings, task, learner.to(device).eval(), preprocessor, shape, None, device, run)
 

@@ -23,7 +23,7 @@ from hgde.training.trainer import Epoch, Trainer, TrainingError
 logger = logging.getLogger(__name__)
 
 AUTO, NONE = "auto", "none"
-RUNGS = (25, 60, 120)
+RUNGS = (15, 35, 70)
 """Epochs after which the weaker half goes."""
 
 
@@ -64,7 +64,9 @@ def preset_names(settings: Settings, problem: Problem) -> list[str]:
         return []
     if settings.preset != AUTO:
         return [settings.preset]
-    names = [name for name in model.candidates(settings.task.name, problem.graph) if name in model.presets]
+    # A share of nodes; for links, whose training part holds edges, it is not looked at.
+    labelled = problem.parts["train"].size / max(1, problem.graph.num_nodes)
+    names = [name for name in model.candidates(settings.task.name, problem.graph, labelled) if name in model.presets]
     seen: list[dict[str, Any]] = []
     kept = []
     for name in names:

@@ -106,7 +106,7 @@ class Learner(nn.Module):
     def __init__(self, model: Model, head: nn.Module, outputs: int | None) -> None:
         super().__init__()
         self.model, self.head, self.wants_points = model, head, outputs is None
-        self._selects_early = type(model).readout is not Model.readout
+        self._selects_early = model.reads_out_each
         self.has_penalty = type(model).penalty is not Model.penalty
         self.register_buffer("temperature", torch.ones(()))
 
@@ -223,6 +223,10 @@ class Task(ABC):
         result = {name: metric_for(name, self.kind)(natural, self.natural_truth(truth)) for name in wanted}
         loss = float(self.discrepancy(predictions, truth)) if truth.numel() else math.nan
         return result | {"loss": loss}
+
+    def gain(self, predictions: Tensor, truth: Tensor, scores: Scores) -> float:
+        """What an epoch is chosen by, larger is better: the metric, of which ``scores`` are known."""
+        return self.metric.gain(scores[self.metric.name])
 
     def natural_truth(self, truth: Tensor) -> Tensor:
         return truth

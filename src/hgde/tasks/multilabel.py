@@ -62,11 +62,13 @@ class MultiLabel(Task):
         )
 
     @classmethod
-    def pose_on(cls, dataset: Dataset, options: MultiLabelSettings, split: NodeSplit) -> Problem:
+    def pose_on(
+        cls, dataset: Dataset, options: MultiLabelSettings, split: NodeSplit, *, allow_overlap: bool = False
+    ) -> Problem:
         labels = dataset.label_sets
         if labels is None:
             raise TaskError(f"{dataset.name} has no label columns of 0 and 1; name several with --label-column a,b,c")
-        check_split(split, (labels >= 0).any(1), allow_overlap=False)
+        check_split(split, (labels >= 0).any(1), allow_overlap=allow_overlap)
         names = dataset.target_names or [f"label{k}" for k in range(labels.shape[1])]
         parts = node_parts(split, labels, dataset.sample_weights)
         presence = None

@@ -56,11 +56,13 @@ class NodeRegression(Task):
         )
 
     @classmethod
-    def pose_on(cls, dataset: Dataset, options: RegressionSettings, split: NodeSplit) -> Problem:
+    def pose_on(
+        cls, dataset: Dataset, options: RegressionSettings, split: NodeSplit, *, allow_overlap: bool = False
+    ) -> Problem:
         values = dataset.values
         if values is None:
             raise TaskError(f"{dataset.name} has no numbers to learn; give a numeric column of labels")
-        check_split(split, torch.isfinite(values).any(1), allow_overlap=False)
+        check_split(split, torch.isfinite(values).any(1), allow_overlap=allow_overlap)
         known = values[split.train].double()
         mean, scale = known.nanmean(0), _deviation(known)
         names = dataset.target_names or [f"value{k}" for k in range(values.shape[1])]
@@ -73,7 +75,10 @@ class NodeRegression(Task):
     @classmethod
     def from_fitted(cls, options: RegressionSettings, fitted: Mapping[str, Any]) -> NodeRegression:
         mean, scale = (torch.tensor(fitted[key], dtype=torch.float64) for key in ("mean", "scale"))
-        return cls(options, list(fitted["names"]), mean, scale)
+        names = list(fitted["names"])
+        if mean.shape != scale.shape or mean.shape != (len(names),) or not bool((scale > 0).all()):
+            raise ValueError("the task needs a mean and a scale above zero for each value that is predicted")
+        return cls(options, names, mean, scale)
 
     def discrepancy(self, predictions: Tensor, truth: Tensor, weights: Tensor | None = None) -> Tensor:
         known = torch.isfinite(truth)

@@ -87,6 +87,10 @@ class Ricci(Diffusivity):
             return prepared[1]
         return ollivier_ricci(graph, alpha=self.alpha, cache=False)
 
+    def know(self, graph: Graph, curvature: Tensor) -> None:
+        """Take the curvatures of a graph's edges, ``[E]``, from where they are known, such as for a piece of a graph."""
+        self._prepared = (graph, curvature)
+
     def prepare(self, graph: Graph) -> None:
         """Work out the curvatures, or read them from the disk: this graph will be met again, others may not be."""
         from hgde.graph.measures.ricci import ollivier_ricci

@@ -26,15 +26,15 @@ from hgde.kernels.weights import AttentionWeights, ChannelWeights, EdgeWeights, 
 
 Eta = Tensor | Sequence[float]
 _WARM = {
-    "edge": ("edges.forward_edges", "edges.backward_rows_edges", "edges.conformal", "incidence.backward_edges"),
+    "edge": ("gradients.receivers_edges", "edges.forward_edges", "gradients.senders_edges", "edges.conformal"),
     "channel": (
+        "gradients.receivers_channels",
         "edges.forward_channels",
-        "edges.backward_rows_channels",
+        "gradients.senders_channels",
         "edges.conformal",
-        "incidence.backward_channels",
     ),
     "attention": ("attention.softmax", "attention.softmax_target", "attention.softmax_source"),
-    "global": ("pairs.pair_rows", "pairs.affinity", "rows.advance", "rows.advance_backward"),
+    "global": ("pairs.forward", "pairs.backward", "rows.advance", "rows.advance_backward"),
     "origin": ("origin.forward", "origin.backward"),
     "sparse": ("sparse.product", "sparse.drop"),
     "solver": ("maps.log", "maps.log_backward", "rows.advance", "rows.advance_backward"),
@@ -118,7 +118,7 @@ def _fused_steps(
     else:
         weight = edge_values(graph, weights, "fused")
     learns = _needs_gradient(z, z0, c, eta, weight, scale, extra)
-    keep = learns and 8 * z.numel() <= diffusion.KEEP_BYTES
+    keep = learns and 8 * (z.numel() + 2 * graph.num_edges) <= diffusion.KEEP_BYTES
     diffusion.prepare_for(z.dtype, index is not None, learns)
     out, _, _, projected = diffusion.diffuse(
         z, z0, c, eta, weight, scale, index, extra, graph.indptr, graph.indices, steps, mode, code, keep
@@ -231,13 +231,6 @@ def edge_values(graph: Graph, weights: LocalWeights, backend: Backend = "auto") 
     return reference.edge_values(graph, weights)
 
 
-def row_sums(graph: Graph, weights: LocalWeights, backend: Backend = "auto") -> Tensor:
-    """``sum_j a_ij`` of every node, ``[N]``, or ``[N, d]`` for channel weights; the origin's weight included."""
-    values = edge_values(graph, weights, backend)
-    total = values.new_zeros((graph.num_nodes, *values.shape[1:])).index_add(0, graph.rows, values)
-    return total + weights.origin if isinstance(weights, EdgeWeights) and weights.origin is not None else total
-
-
 def tangent_sum_global(z: Tensor, q: Tensor, k: Tensor, c: Tensor | float, backend: Backend = "auto") -> Tensor:
     """``v_i = sum_j g_ij log_{z_i}(z_j)``, ``g_ij = mean_h sigmoid(q_ih · k_jh) / sum_j' sigmoid(q_ih · k_j'h)``.
 
@@ -251,7 +244,9 @@ def tangent_sum_global(z: Tensor, q: Tensor, k: Tensor, c: Tensor | float, backe
         )
     c = _curvature(c, z)
     if use_fused(backend, z, q, k):
-        out: Tensor = pairs.all_pairs(z, q, k, c)
+        if _needs_gradient(z, q, k, c):
+            prepare(("pairs.forward", "pairs.backward"), z.dtype)
+        out: Tensor = pairs.all_pairs(z, q, k, c)[0]
         return out
     return reference.tangent_sum_global(z, q, k, c.to(z.dtype))
 

@@ -1,0 +1,98 @@
+"""HGDE on a piece: the encoder on its own rows, the flow on these and the halo, the readout on its own rows again."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from hgde.diffusion import GraphFlow
+from hgde.diffusion.diffusivities.everywhere import Mixture
+from hgde.diffusion.diffusivities.ricci import Ricci
+from hgde.diffusion.flow import BoundFlow
+from hgde.diffusion.operator import Operator
+from hgde.distributed.crew import Crew, Piece
+from hgde.distributed.partition import PartitionError
+from hgde.geometry import PoincareBall
+from hgde.kernels import diffuse
+from hgde.models import HGDE
+from hgde.models.layers import HyperbolicLinear
+from hgde.solvers.control import agreeing
+
+
+class PieceFlow:
+    """A flow on a piece: every evaluation fetches the halo and returns the piece's own rows."""
+
+    def __init__(self, flow: GraphFlow, z0: Tensor, piece: Piece) -> None:
+        self.flow, self.z0, self.piece = flow, z0, piece
+        halo = z0.new_zeros(piece.graph.num_halo, z0.shape[1])
+        # The halo's rows of the result are not used; any start serves them.
+        self.start = torch.cat([z0, halo])
+        self.bound = BoundFlow(flow, z0, piece.graph, None)
+        self.operator: Operator | None = None
+        if flow.diffusivity.constant_in_time:
+            self.operator = flow.diffusivity(self.start, piece.graph, flow.manifold)
+
+    def __call__(self, t: Tensor | float, z: Tensor) -> Tensor:
+        flow, piece = self.flow, self.piece
+        every = piece.with_halo(z)
+        operator = self.operator
+        if operator is None:
+            operator = flow.diffusivity(every, piece.graph, flow.manifold)
+        weights = operator.edges_alone
+        if weights is None:
+            raise PartitionError(
+                "a diffusivity over all pairs of nodes cannot be trained on a partition yet; choose a local one"
+            )
+        if isinstance(flow.manifold, PoincareBall):
+            moved = diffuse(every, piece.graph, weights, flow.manifold.c, self.start, flow.eta, flow.activation)
+            return moved[: piece.own]
+        v = operator.tangent_sum(every, piece.graph, flow.manifold)
+        return self.bound.advance_plainly(z, v[: piece.own])
+
+
+def embed(piece: Piece) -> Tensor:
+    """Points of the piece's nodes after diffusion, ``[own, coordinates]``."""
+    model = hgde_of(piece.learner)
+    z0 = model.encoder(piece.features)
+    with agreeing(piece.largest):
+        return model.block.integrate(PieceFlow(model.block.flow, z0, piece), [0.0, model.block.time]).final
+
+
+def hgde_of(learner: torch.nn.Module) -> HGDE:
+    model = learner.model
+    if not isinstance(model, HGDE):
+        raise PartitionError(f"only the model hgde runs on partitions, got {type(model).__name__}")
+    return model
+
+
+def prepare(crew: Crew) -> None:
+    """Hand every piece what its diffusivity must know of the whole graph."""
+    for piece in crew.pieces.values():
+        diffusivity = hgde_of(piece.learner).block.flow.diffusivity
+        local = diffusivity.local if isinstance(diffusivity, Mixture) else diffusivity
+        if isinstance(local, Ricci):
+            curvature, alpha = piece.curvature(), crew.partition.facts.get("ricci")
+            if curvature is None or alpha != local.alpha:
+                raise PartitionError(
+                    f"{crew.partition.path} has no Ricci curvatures for alpha = {local.alpha:g}; cut the graph again "
+                    f"with --ricci {local.alpha:g}"
+                )
+            local.know(piece.graph, curvature)
+
+
+@torch.no_grad()
+def scale_encoder(crew: Crew) -> None:
+    """:meth:`hgde.models.layers.Encoder.scale_to` over all pieces: fresh weights to the distance the model asks for."""
+    model = hgde_of(crew.learner)
+    if model.start_distance == 0:
+        return
+    encoder = model.encoder.eval()
+    given = {number: piece.features for number, piece in crew.pieces.items()}
+    for layer in (encoder.linear, *encoder.hidden):
+        assert isinstance(layer, HyperbolicLinear)
+        sums = {k: encoder._activate(layer.tangent(u)).norm(dim=-1).sum(dtype=torch.float64) for k, u in given.items()}
+        length = float(crew.total(sums)) / crew.partition.num_nodes
+        if length > 0:
+            layer.weight.mul_(0.5 * model.start_distance / length)
+        given = {number: encoder._activate(layer.tangent(u)) for number, u in given.items()}
+    encoder.train()

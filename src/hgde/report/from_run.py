@@ -125,6 +125,8 @@ def _scores(results: Sequence[Mapping[str, Any]], free: Mapping[str, Mapping[str
     for part, key in (("test", "test"), ("validation", "val")):
         for name in results[0][part]:
             values = [float(_number(result[part].get(name))) for result in results]
+            if name == "loss" and values == [result[part].get("log_loss") for result in results]:
+                continue  # without weights of classes the same number under another name
             if not np.isfinite(values).any():
                 continue
             others = {baseline: [parts[key][name]] for baseline, parts in free.items() if name in parts[key]}

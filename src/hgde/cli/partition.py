@@ -108,7 +108,7 @@ def train_on_partition(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """``hgde train`` on a partition: start the ranks, or be one of them. ``raised`` is what a resumed run may change."""
+    """``hgde train`` on a partition: start the ranks, or be one of them. ``raised``: what a resumed run changes."""
     from hgde import distributed
     from hgde.pipeline.progress import TrainingBar
 

@@ -172,7 +172,7 @@ class _Fetch(torch.autograd.Function):
         return result
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]  # one result
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         return ctx.piece.meet(ctx.plan.collect, gradient), None, None
 
 

@@ -68,7 +68,7 @@ def check_together(partition: Partition, settings: Settings, ranks: Ranks) -> No
     }
     every = ranks.gather(mine)
     for rank, other in enumerate(every):
-        for what, value in mine.items():
+        for what in mine:
             if other[what] != every[0][what]:
                 raise RankError(
                     f"rank {rank} has other {what} than rank 0 ({_difference(every[0][what], other[what])}); all ranks "

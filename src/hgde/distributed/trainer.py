@@ -105,9 +105,7 @@ class _holding:
 
 
 def _flat_gradient(learner: Learner) -> Tensor:
-    parts = [
-        (torch.zeros_like(p) if p.grad is None else p.grad).reshape(-1).double() for p in learner.parameters()
-    ]
+    parts = [(torch.zeros_like(p) if p.grad is None else p.grad).reshape(-1).double() for p in learner.parameters()]
     return torch.cat(parts) if parts else torch.zeros(0, dtype=torch.float64)
 
 

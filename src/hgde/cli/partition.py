@@ -33,6 +33,9 @@ def _partition(
         float | None,
         typer.Option("--ricci", help="Also store Ricci curvatures with this alpha, for the diffusivity ricci."),
     ] = None,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Read the tables in chunks: for graphs larger than memory.")
+    ] = False,
     width: Annotated[int, typer.Option("--for-width", min=1, help="Width that costs are printed for.")] = 16,
     evaluations: Annotated[
         int, typer.Option("--for-time", min=1, help="Evaluations of the flow per epoch that costs are printed for.")
@@ -53,7 +56,14 @@ def _partition(
     from hgde.distributed import make_partition
     from hgde.pipeline import prepare
 
-    partition = make_partition(out, prepare(settings), settings, pieces, method, ricci)
+    if stream:
+        from hgde.distributed.streaming import stream_partition
+
+        if ricci is not None:
+            raise RunError("--ricci needs the whole graph in memory; leave out --stream")
+        partition = stream_partition(out, settings, pieces, method)
+    else:
+        partition = make_partition(out, prepare(settings), settings, pieces, method, ricci)
     show_partition(partition, width, evaluations, as_json)
 
 

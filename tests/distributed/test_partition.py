@@ -160,7 +160,7 @@ def test_rows_travel_and_gradients_come_back():
         every = dict(plan.spread(own))
         return every, dict(plan.collect({k: (k + 1.0) * every[k] for k in mine}))
 
-    for piece, ids in wanted.items():
+    for piece in wanted:
         total[starts[piece] : starts[piece + 1]] *= piece + 1.0
     for piece, ids in wanted.items():
         total[ids] += (piece + 1.0) * rows[ids]

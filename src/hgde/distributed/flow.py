@@ -5,15 +5,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from hgde.diffusion import GraphFlow
+from hgde.diffusion import Diffusivity, GraphFlow
+from hgde.diffusion.degrees import Remembered
 from hgde.diffusion.diffusivities.everywhere import Mixture
 from hgde.diffusion.diffusivities.ricci import Ricci
 from hgde.diffusion.flow import BoundFlow
 from hgde.diffusion.operator import Operator
 from hgde.distributed.crew import Crew, Piece
 from hgde.distributed.partition import PartitionError
+from hgde.distributed.scratch import Scratch
 from hgde.geometry import PoincareBall
 from hgde.kernels import diffuse
+from hgde.kernels.cpu.mapped import move_layout, moved
 from hgde.models import HGDE
 from hgde.models.layers import HyperbolicLinear
 from hgde.solvers.control import agreeing
@@ -78,6 +81,22 @@ def prepare(crew: Crew) -> None:
                     f"with --ricci {local.alpha:g}"
                 )
             local.know(piece.graph, curvature)
+        if crew.scratch is not None:
+            _move_out(piece, local, crew.scratch)
+
+
+def _move_out(piece: Piece, diffusivity: Diffusivity, scratch: Scratch) -> None:
+    """Work out what depends on the piece's graph alone, and keep it in mapped files."""
+    graph = piece.graph
+    if diffusivity.constant_in_time:
+        diffusivity(torch.zeros(graph.num_nodes, 1, dtype=piece.dtype), graph, hgde_of(piece.learner).manifold)
+        for value in vars(diffusivity).values():
+            if isinstance(value, Remembered):
+                value.change(lambda known: moved(known, scratch.mapped))
+    move_layout(graph.indptr, graph.indices, scratch.mapped)
+    # Derived of the pattern, and read once: made again should anyone ask.
+    for name in ("rows", "degree"):
+        graph.__dict__.pop(name, None)
 
 
 @torch.no_grad()

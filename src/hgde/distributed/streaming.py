@@ -87,8 +87,8 @@ def _edges(table: ChunkedTable, data: DataSettings, names: Names) -> Iterator[tu
             row = int(unknown[0])
             which = source if ends[0][row] < 0 else target
             raise DataError(
-                f"{table.path}, row {first + row + 2}: no node is called {str(columns[which][row])[:60]!r} in the table "
-                "of nodes"
+                f"{table.path}, row {first + row + 2}: no node is called {str(columns[which][row])[:60]!r}; the table "
+                "of nodes must name them all"
             )
         first += len(ends[0])
         yield ends[0], ends[1]
@@ -186,7 +186,8 @@ def write_streamed(
         indptr, columns = edges.rows(rows)
         indptr, indices, halo, _ = local_pattern(indptr, numbering.new[columns], low, high)
         around = np.concatenate([rows, numbering.order[halo]])
-        degrees = np.stack([np.diff(edges.indptr)[around], edges.leaving[around]]).astype(np.float64)
+        arriving = edges.indptr[around + 1] - edges.indptr[around]
+        degrees = np.stack([arriving, edges.leaving[around]]).astype(np.float64)
         made = preprocessor.transform(_dataset(name, nodes, rows)).to(number_type(settings))
         assert isinstance(made, torch.Tensor)
         features += made.numel() * made.element_size()

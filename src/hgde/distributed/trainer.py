@@ -45,7 +45,7 @@ class PartitionedTrainer(Trainer):
         def work(piece: Piece) -> tuple[Tensor, Tensor]:
             learner = piece.learner.train()
             learner.zero_grad(set_to_none=True)
-            with randomness.use(piece.generator(self.seed, epoch)):
+            with randomness.use(piece.generator(self.seed, epoch)), self.crew.saving():
                 loss, points = self.shares.loss(piece)
             if loss is None:  # its nodes still carry messages, and gradients, of others
                 torch.autograd.backward([points], [torch.zeros_like(points)])

@@ -1,11 +1,11 @@
 """Partitions at size: how long an epoch takes, what it holds and what it sends, and what more ranks would do.
 
-    python benchmarks/scale.py make FOLDER --nodes 1e6            a graph with a power law, about ten edges per node
-    python benchmarks/scale.py epochs FOLDER                      one process
-    torchrun --nproc-per-node 2 benchmarks/scale.py epochs FOLDER two ranks
-    python benchmarks/scale.py epochs FOLDER --disk               out of core
-    python benchmarks/scale.py whole FOLDER                       the same graph, not cut, for comparison
-    python benchmarks/scale.py simulate figure.svg --seconds-per-edge 1e-7
+python benchmarks/scale.py make FOLDER --nodes 1e6            a graph with a power law, about ten edges per node
+python benchmarks/scale.py epochs FOLDER                      one process
+torchrun --nproc-per-node 2 benchmarks/scale.py epochs FOLDER two ranks
+python benchmarks/scale.py epochs FOLDER --disk               out of core
+python benchmarks/scale.py whole FOLDER                       the same graph, not cut, for comparison
+python benchmarks/scale.py simulate figure.svg --seconds-per-edge 1e-7
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from hgde.distributed import Partition, join
 from hgde.distributed.crew import Crew
 from hgde.distributed.external import build
 from hgde.distributed.fit import stored_inputs
-from hgde.distributed.flow import embed, prepare, scale_encoder
+from hgde.distributed.flow import embed, scale_encoder
 from hgde.distributed.scratch import Scratch
 from hgde.distributed.streaming import NodeTable, write_streamed
 from hgde.distributed.trainer import PartitionedTrainer
@@ -181,7 +181,9 @@ def whole(folder: Folder, count: int = 2) -> None:
     losses = [trainer._train_epoch()[0] for _ in range(count)]
     clock, spent = (time.perf_counter() - clock) / count, (time.process_time() - spent) / count
     resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"edges": graph.num_edges, "seconds": clock, "cpu_seconds": spent, "ns_per_edge": 1e9 * clock / (4 * graph.num_edges), "peak_resident": resident, "losses": losses}))  # fmt: skip
+    about = {"edges": graph.num_edges, "seconds": clock, "cpu_seconds": spent, "losses": losses}
+    per_edge = {"ns_per_edge": 1e9 * clock / (4 * graph.num_edges), "peak_resident": resident}
+    print(json.dumps(about | per_edge, indent=1))
 
 
 if __name__ == "__main__":

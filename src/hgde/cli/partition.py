@@ -114,25 +114,29 @@ def train_on_partition(
     folder: Path,
     partitioned: Path | None,
     ranks: int | None,
+    memory: str | None,
     raised: dict[str, Any] | None,
     quiet: bool,
     as_json: bool,
 ) -> None:
     """``hgde train`` on a partition: start the ranks, or be one of them. ``raised``: what a resumed run changes."""
     from hgde import distributed
+    from hgde.distributed.memory import parse_size
     from hgde.pipeline.progress import TrainingBar
 
     if start_ranks(ranks):
         return
+    limit = None if memory is None else parse_size(memory)
     group = distributed.join()
     with TrainingBar(quiet=quiet or as_json or not group.is_first) as bar:
         if raised is not None:
-            run = distributed.resumed_run(folder, group, raised, bar, partitioned)
-            summary = run.train(resume=True)
+            run = distributed.resumed_run(folder, group, raised, bar, partitioned, limit)
         else:
             assert partitioned is not None
-            run = distributed.start_run(distributed.Partition.open(partitioned), given, group, folder, bar)
-            summary = run.train()
+            run = distributed.start_run(distributed.Partition.open(partitioned), given, group, folder, bar, limit)
+        if group.is_first and not quiet:
+            typer.echo(run.way.words, err=True)
+        summary = run.train(resume=raised is not None)
     if group.is_first:
         _print_summary(summary, folder, run.partition, group, as_json)
     group.close()

@@ -13,6 +13,8 @@ from hgde.training.trainer import Trainer
 CASES = [
     *[(name, "heuler", "nodes") for name in LOCAL],
     *[("isotropic", name, "nodes") for name in SOLVERS if name != "heuler"],
+    ("global", "heuler", "nodes"),
+    ("local-global", "rk4", "nodes"),
     ("attention", "hrk4", "nodes"),
     ("ricci", "rk4", "nodes"),
     ("isotropic", "heuler", "links"),
@@ -33,8 +35,10 @@ def test_any_number_of_ranks_gives_the_same_bits(tmp_path, diffusivity, solver, 
 
 
 @pytest.mark.parametrize("space", ["ball", "lorentz", "euclidean"])
-@pytest.mark.parametrize("diffusivity", ["isotropic", "attention", "ricci", "symmetric"])
+@pytest.mark.parametrize("diffusivity", ["isotropic", "attention", "ricci", "symmetric", "global"])
 def test_a_step_is_that_of_ordinary_training(tmp_path, diffusivity, space):
+    if diffusivity == "global" and space != "ball":
+        pytest.skip("weights between all pairs are divided among ranks on the ball alone")
     model = {"diffusivity": {"name": diffusivity}, "dropout": 0.0, "learn_eta": True, "space": {"name": space}}
     settings = settings_of("nodes", model, {"clip": None}, "float64")
     prepared = prepared_for(settings)

@@ -7,6 +7,7 @@ import torch
 
 from hgde import randomness
 from hgde.distributed.crew import Piece
+from hgde.distributed.partition import Array
 from hgde.distributed.trainer import PartitionedTrainer
 from hgde.graph import Features, Graph, SparseFeatures
 from hgde.tasks import Part
@@ -91,7 +92,7 @@ def _stacked(features: list[Features]) -> Features:
     )
 
 
-def _joined(pieces: list[Piece], starts: np.ndarray) -> Part:  # type: ignore[type-arg]
+def _joined(pieces: list[Piece], starts: Array) -> Part:
     parts = [piece.parts["train"] for piece in pieces]
     items = torch.cat([part.items + int(start) for part, start in zip(parts, starts[:-1], strict=True)])
     weights = [part.weights for part in parts if part.weights is not None]

@@ -127,6 +127,8 @@ class Crew:
             )
         self.partition, self.ranks, self.learner, self.scratch = partition, ranks, learner, scratch
         self.cut = Cut(partition.starts, ranks.size)
+        #: What operations keep between their turns, by name.
+        self.shared: dict[str, Any] = {}
         numbers = self.cut.pieces_of(ranks.rank)
         self.lockstep = Lockstep(numbers)
         self.pieces = {number: Piece(self, number, learner, dtype) for number in numbers}

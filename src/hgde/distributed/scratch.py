@@ -43,7 +43,8 @@ class _Stored:
 
 def _by_stride(tensor: Tensor) -> list[int]:
     """The axes in the order in which they lie in memory."""
-    return sorted(range(tensor.dim()), key=lambda axis: (-tensor.stride(axis), axis))
+    strides = tensor.stride()
+    return sorted(range(tensor.dim()), key=lambda axis: (-strides[axis], axis))
 
 
 class Scratch:

@@ -85,11 +85,12 @@ class Fitted:
     @torch.no_grad()
     def predict(self, dataset: Dataset | None = None, pairs: Tensor | None = None) -> Table:
         """The table of predictions; on the training data with truth and part of each row."""
-        outputs, known = self.outputs(dataset)
+        features, graph, known = self.inputs(dataset)
+        outputs = self.learner.eval().outputs(features, graph)
         ids = node_ids(known)
         if dataset is None and pairs is None:
             return self.task.held_out_table(self.learner, outputs, ids, self.training_data().problem)
-        return self.task.table(self.learner, outputs, ids, None if pairs is None else pairs.to(self.device))
+        return self.task.table(self.learner, outputs, ids, None if pairs is None else pairs.to(self.device), graph)
 
     @torch.no_grad()
     def evaluate(self) -> dict[str, Scores]:
@@ -99,7 +100,9 @@ class Fitted:
         # Training edges have no non-edges beside them; an estimator's data has no test part.
         scored = PARTS if self.task.outputs is not None else PARTS[1:]
         return {
-            name: self.task.scores(self.learner.predict(outputs, problem.parts[name].items), problem.parts[name].truth)
+            name: self.task.scores(
+                self.learner.predict(outputs, problem.parts[name].items, problem.graph), problem.parts[name].truth
+            )
             for name in scored
             if problem.parts[name].size
         }

@@ -199,13 +199,15 @@ class Trainer:
     def _calibrate(self) -> None:
         """Divide log-odds by the temperature under which the validation part is most likely."""
         part = self.problem.parts["val"]
-        predictions = self.learner.predict(self._outputs(self.learner), part.items)
+        predictions = self.learner.predict(self._outputs(self.learner), part.items, self.problem.graph)
         self.learner.temperature.fill_(self.task.temperature(predictions, part.truth))
         self.best["temperature"] = self.learner.temperature.clone()
 
     def _scores(self, name: str) -> Scores:
         part = self.problem.parts[name]
-        return self.task.scores(self.learner.predict(self._outputs(self.learner), part.items), part.truth)
+        return self.task.scores(
+            self.learner.predict(self._outputs(self.learner), part.items, self.problem.graph), part.truth
+        )
 
     @contextmanager
     def _own_randomness(self) -> Iterator[None]:
@@ -258,7 +260,7 @@ class Trainer:
     def _validate(self, loss: float, projected: int) -> Epoch:
         learner = self._scored().eval()
         progress, task, part = self.progress, self.task, self.problem.parts["val"]
-        predictions = learner.predict(self._outputs(learner), part.items)
+        predictions = learner.predict(self._outputs(learner), part.items, self.problem.graph)
         scores = task.scores(predictions, part.truth, names=())
         score, validation_loss = scores[task.metric.name], scores["loss"]
         progress.projected += projected

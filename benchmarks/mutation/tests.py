@@ -218,7 +218,7 @@ def run_tests(place: Overlay, chosen: list[Known], log: Path) -> dict[str, Any]:
     ran = 0
     for tests in folders.values():
         clean = sum(test.seconds for test in tests)
-        outcome, value = call(functools.partial(_run_folder, tests), log, 10.0 + 3.0 * clean, 120.0 + 10.0 * clean)
+        outcome, value = call(functools.partial(_run_folder, tests), log, 10.0 + 3.0 * clean, 600.0 + 60.0 * clean)
         if outcome != "done":
             return {"outcome": "timeout" if outcome == "timeout" else "killed", "by": f"{tests[0].folder} {outcome}"}
         ran += value["ran"]

@@ -1,5 +1,7 @@
 """Checkpoints that fit in form but not in kind are refused: types of tensors, states of optimisers."""
 
+import os
+
 import pytest
 import torch
 
@@ -16,6 +18,18 @@ def test_tensors_of_types_that_no_model_has_are_refused(tmp_path):
         checkpoint.save(path, {"odd": torch.ones(2).to(kind)}, {})
         with pytest.raises(CheckpointError, match=f"tensor 'odd' is of type {kind}"):
             load(path)
+
+
+def test_what_is_no_file_is_not_opened(tmp_path):
+    """A folder; a pipe without a writer, which would hang."""
+    with pytest.raises(CheckpointError, match="not a checkpoint of this package: it is a folder"):
+        load(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(CheckpointError, match="not a regular file"):
+        load(tmp_path / "pipe")
+    (tmp_path / "text").write_text("weights")
+    with pytest.raises(CheckpointError, match=r"not a checkpoint of this package \(SafetensorError"):
+        load(tmp_path / "text")
 
 
 def test_weights_of_another_type_are_named():

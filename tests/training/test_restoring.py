@@ -24,9 +24,10 @@ def test_what_is_no_file_is_not_opened(tmp_path):
     """A folder; a pipe without a writer, which would hang."""
     with pytest.raises(CheckpointError, match="not a checkpoint of this package: it is a folder"):
         load(tmp_path)
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(CheckpointError, match="not a regular file"):
-        load(tmp_path / "pipe")
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(CheckpointError, match="not a regular file"):
+            load(tmp_path / "pipe")
     (tmp_path / "text").write_text("weights")
     with pytest.raises(CheckpointError, match=r"not a checkpoint of this package \(SafetensorError"):
         load(tmp_path / "text")

@@ -1,5 +1,7 @@
 """What an epoch is chosen by, and what a fitted task is made of again."""
 
+import math
+
 import pytest
 import torch
 
@@ -44,6 +46,13 @@ def test_nodes_count_as_in_the_loss():
 def test_no_weight_at_all_is_no_gain():
     task = classes_of(class_weight="a=0,b=0,c=0")
     assert gain(task) == 0.0
+
+
+@pytest.mark.parametrize("class_weight", ["none", "balanced"])
+def test_an_empty_part_has_no_gain(class_weight):
+    task = classes_of(class_weight=class_weight)
+    predictions, truth = torch.zeros(0, 3).double(), torch.zeros(0).long()
+    assert math.isnan(task.gain(predictions, truth, task.scores(predictions, truth)))
 
 
 @pytest.mark.parametrize("kind", ["values", "labels"])

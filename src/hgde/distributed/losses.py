@@ -96,7 +96,7 @@ def _compared(piece: Piece, points: Tensor, pairs: Tensor, keep: str | None = No
 
 
 def local_pairs(piece: Piece, pairs: Tensor) -> tuple[Tensor, Tensor]:
-    """The nodes of other pieces among pairs (own row, node of any piece), and the pairs' places once they are fetched."""
+    """The nodes of other pieces among pairs (own row, any node), and the pairs' places once those are fetched."""
     outside = (pairs[1] < piece.low) | (pairs[1] >= piece.high)
     wanted = torch.unique(pairs[1][outside])
     other = torch.where(outside, piece.own + torch.searchsorted(wanted, pairs[1]), pairs[1] - piece.low)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,7 @@ from hgde.experiments.stats import Place
 from hgde.experiments.store import Store
 from hgde.experiments.systems import System, find_system, settings_of
 from hgde.experiments.table import Comparison, make_rows
-from hgde.experiments.work import WORK, settings_for
+from hgde.experiments.work import WORK
 from hgde.kernels import set_backend
 from hgde.kernels.backend import get_backend
 from hgde.kernels.cpu.load import cache_folder
@@ -104,7 +105,9 @@ def run_demo(
         rows = make_rows(systems, outcomes, seeds, {})
         spent = time.monotonic() - began
         demo.comparisons[title] = Comparison.of(rows, facts.result or {}, facts.failure, 1, spent, [])
-        demo.files += write_comparison(demo.comparisons[title], out / title)
+        demo.files += write_comparison(
+            demo.comparisons[title], out / title, [f"hgde demo --out {shlex.quote(str(out))}"]
+        )
     demo.files += [edges, nodes, out / "run"]
     demo.seconds = time.monotonic() - began
     return demo
@@ -153,13 +156,13 @@ def _side_by_side(theirs: Sequence[Job], mine: Sequence[Job], store: Store, work
 
 def _write_page(out: Path, settings: Mapping[str, Any]) -> Path:
     """Train the model of two dimensions, where it is not there yet, and write its page."""
-    from hgde.pipeline import fit
+    from hgde.pipeline import fit, make_settings
     from hgde.report.from_run import report_of_run
     from hgde.report.page import write_report
 
     run = out / "run"
     if not (run / "summary.json").exists():
-        fit(settings_for(settings), run)
+        fit(make_settings(settings), run)
     return write_report(report_of_run(run), out, forms=("html",)).html
 
 

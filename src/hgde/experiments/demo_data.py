@@ -31,14 +31,14 @@ class Taxonomy:
     references: Array
 
     def write(self, folder: Path) -> tuple[Path, Path]:
-        """``edges.csv`` (source,target) and ``nodes.csv`` (id,label, then a column per attribute)."""
+        """``taxonomy.csv`` (source,target) and ``entries.csv`` (id,label, then a column per attribute)."""
         names = self.names
         pairs = [(names[parent], name) for parent, name in zip(self.parents[1:], names[1:], strict=True)]
         pairs += [(names[a], names[b]) for a, b in self.references.T]
         columns = [f"has_{number:02d}" for number in range(self.attributes.shape[1])]
         labels = ["" if branch < 0 else BRANCHES[branch] for branch in self.branches]
         rows = [(name, label, *row) for name, label, row in zip(names, labels, self.attributes.tolist(), strict=True)]
-        paths = folder / "edges.csv", folder / "nodes.csv"
+        paths = folder / "taxonomy.csv", folder / "entries.csv"
         write_atomically(paths[0], _table(("source", "target"), pairs))
         write_atomically(paths[1], _table(("id", "label", *columns), rows))
         return paths

@@ -193,7 +193,10 @@ def _can_be_compared(data: DataSettings) -> bool:
                 return find_spec(data.name).kind != "generated"
             except ValueError:
                 return False
-    return all(Path(name).expanduser().is_file() for name in (data.edges, data.nodes) if name is not None)
+    try:
+        return all(Path(name).expanduser().is_file() for name in (data.edges, data.nodes) if name is not None)
+    except (OSError, RuntimeError, ValueError):  # a name too long, of an unknown user, with a NUL
+        return False
 
 
 class _Run:

@@ -17,9 +17,10 @@ from typing import Any
 
 import jinja2
 import numpy as np
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
+from hgde.files import write_atomically
 from hgde.report.contents import ComparisonReport, DiskView, EnergyCurve, Report, RunReport, TuningReport
 from hgde.report.explorer import explorer_payload, explorer_script, explorer_style
 from hgde.report.explorer.payload import json_for_script
@@ -29,7 +30,7 @@ from hgde.report.svg import inline_svg, svg_text, write_figures
 FIGURE_WORDS = {
     "losses": "Training and validation loss per epoch",
     "score": "Validation score per epoch",
-    "curvature": "Curvature and projected points per epoch",
+    "curvature": "Curvature per epoch, and points projected back into the ball, where there were any",
     "confusion": "Confusion matrix: true class by row, predicted class by column",
     "calibration": "Accuracy against confidence",
     "values": "Predicted against true values",
@@ -122,11 +123,11 @@ def write_report(
         write_figures(figures, drawn, folder / "figures") if figures else [],
     )
     if "html" in forms:
-        files.html.write_text(_html(report, drawn), encoding="utf-8", errors="replace")
+        write_atomically(files.html, _html(report, drawn).encode(errors="replace"))
     if "md" in forms:
-        files.markdown.write_text(_markdown(report, list(figures)), encoding="utf-8", errors="replace")
+        write_atomically(files.markdown, _markdown(report, list(figures)).encode(errors="replace"))
     if "json" in forms:
-        files.json.write_text(render_json(report), encoding="utf-8", errors="replace")
+        write_atomically(files.json, render_json(report).encode(errors="replace"))
     return files
 
 
@@ -147,6 +148,7 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters |= {"value": format_value, "md": _markdown_cell, "score": format_score}
+    environment.filters |= {"marked": _marked, "difference": format_difference}
     return environment
 
 
@@ -183,6 +185,20 @@ def format_score(values: Sequence[float] | float, unit: str = "") -> str:
     if len(numbers) > 1:
         text += " ± " + digits.format(spread)
     return f"{text} {unit}".strip()
+
+
+def format_difference(difference: tuple[float, float]) -> str:
+    """A mean difference, with the half width of its interval where that is known."""
+    mean, half = difference
+    return f"{mean:+.2f}" + (f" ± {half:.2f}" if math.isfinite(half) else "")
+
+
+def _marked(text: str) -> Markup:
+    """Text whose parts between backticks are code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # a lone backtick is itself
+        return escape(text)
+    return Markup("").join(Markup("<code>{}</code>").format(part) if k % 2 else part for k, part in enumerate(parts))
 
 
 def _markdown_cell(value: Any) -> str:

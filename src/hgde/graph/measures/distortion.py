@@ -31,7 +31,7 @@ def graph_distortion(graph: Graph, distance: Callable[[Tensor, Tensor], Tensor],
     row, column = np.nonzero(np.isfinite(hops) & (hops > 0))
     if row.size == 0:
         return float("nan")
-    embedded = distance(torch.from_numpy(chosen[row]), torch.from_numpy(column)).double().cpu().numpy()
+    embedded = distance(torch.from_numpy(chosen[row]), torch.from_numpy(column)).detach().double().cpu().numpy()
     ratio = embedded / hops[row, column]
     return _least_mean_deviation(ratio)
 

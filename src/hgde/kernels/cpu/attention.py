@@ -24,7 +24,7 @@ def leaky(score: float, slope: float) -> float:
 
 @inlined
 def exponentials(s: Any, count: int) -> None:
-    """``exp(-x)`` of the buffer's numbers; negative ones, of edges of multiplier 0 above their row's top, count as 0."""
+    """``exp(-x)`` of the buffer's numbers; negative ones (multiplier 0, above their row's top) count as 0."""
     for k in range((count + 7) // 8 * 8):
         s[k] = exp_negative(larger(s[k], 0.0))
 

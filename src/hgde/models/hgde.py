@@ -9,8 +9,9 @@ from typing import ClassVar, Literal
 from torch import Tensor, nn
 
 from hgde.diffusion import DIFFUSIVITIES, GraphFlow, make_diffusivity
-from hgde.geometry import SPACES, Curvature, Manifold, make_space
-from hgde.graph import Features, Graph
+from hgde.geometry import SPACES, Curvature, Manifold, PoincareBall, make_space
+from hgde.graph import Features, Graph, SparseFeatures
+from hgde.kernels import warm_up
 from hgde.models.base import MODELS, Model, Shape, built
 from hgde.models.block import HPDEBlock
 from hgde.models.evidence import LabelEvidence
@@ -170,6 +171,10 @@ class HGDE(Model):
         return self.block.trajectory(self.encoder(features), graph)
 
     def begin(self, features: Features, graph: Graph) -> None:
+        weight = self.encoder.linear.weight
+        if weight.device.type == "cpu" and isinstance(self.manifold, PoincareBall):
+            sparse = ("sparse",) if isinstance(features, SparseFeatures) else ()
+            warm_up(*sparse, "origin", *self.block.kernels, dtype=weight.dtype)
         if self.start_distance > 0:
             self.encoder.scale_to(features, self.start_distance)
 

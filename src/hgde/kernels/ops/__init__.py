@@ -48,9 +48,9 @@ def warm_up(*parts: str, dtype: torch.dtype = torch.float32) -> None:
     """Begin to compile the kernels of these parts of a model, in the background, unless they are there already.
 
     Parts: the weights (``edge``, ``attention``, which needs ``edge`` too, ``channel``, ``global``), ``origin`` for
-    encoders and decoders, ``links`` for pairs, ``sparse`` for sparse features, ``advance`` for steps from tangent vectors at hand,
-    ``solver`` for solvers that call the ball's exp and log, ``transport`` for those that carry vectors too. Calling it
-    before the data are read hides the time a first run takes; nothing depends on it.
+    encoders and decoders, ``links`` for pairs, ``sparse`` for sparse features, ``advance`` for steps from tangent
+    vectors at hand, ``solver`` for solvers that call the ball's exp and log, ``transport`` for those that carry vectors
+    too. Calling it before the data are read hides the time a first run takes; nothing depends on it.
     """
     unknown = set(parts) - set(_WARM)
     if unknown:

@@ -6,7 +6,7 @@ A gradient is an operation of its own, and refuses to be differentiated again un
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -23,6 +23,7 @@ def operation(
     fake: Implementation,
     backward: Callable[..., tuple[Tensor | None, ...]] | None = None,
     save: Callable[..., None] | None = None,
+    devices: Sequence[str] = ("CPU",),
 ) -> Callable[[Implementation], Any]:
     """Register the decorated function as ``torch.ops.hgde.<name>``.
 
@@ -32,6 +33,7 @@ def operation(
         backward: gradients of the arguments from ``ctx`` and the gradient of the first result (the others have none);
             without it, differentiating raises.
         save: ``(ctx, inputs, output)``, keeps what ``backward`` needs.
+        devices: whose tensors the function takes, as torch's dispatcher names them.
     """
     name = schema.partition("(")[0]
 
@@ -39,7 +41,8 @@ def operation(
         operators = []
         for own in (name, f"{name}_raw"):
             _library.define(schema.replace(name, own, 1))
-            _library.impl(own, function, "CPU")
+            for device in devices:
+                _library.impl(own, function, device)
             torch.library.register_fake(f"hgde::{own}", fake, lib=_library)
             operators.append(getattr(torch.ops.hgde, own).default)
         operator, raw = operators

@@ -358,7 +358,7 @@ def _check_choices(name: str, declaration: Declaration, value: Any) -> None:
 
 
 def _check_range(name: str, declaration: Declaration, number: float) -> None:
-    if not math.isfinite(number):
+    if isinstance(number, float) and not math.isfinite(number):
         raise SettingsError(f"{name} must be a finite number, got {number}")
     bounds = (
         (declaration.above, operator.gt, "greater than"),
@@ -368,7 +368,7 @@ def _check_range(name: str, declaration: Declaration, number: float) -> None:
     )
     for bound, holds, words in bounds:
         if bound is not None and not holds(number, bound):
-            raise SettingsError(f"{name} must be {words} {bound:g}, got {number}")
+            raise SettingsError(f"{name} must be {words} {bound:g}, got {shown(number)}")
 
 
 def _described(wanted: Any) -> str:

@@ -197,8 +197,9 @@ def _load(run: Path, seed: int | None) -> Fitted:
     from hgde.pipeline.fit import check_unchanged
 
     fitted = load(run, seed)
+    own = fitted.training_data().dataset
     try:
-        check_unchanged(RunFolder(run), fitted.settings, fitted.training_data().dataset)
+        check_unchanged(RunFolder(run), fitted.settings, own)
     except RunError as error:
         typer.secho(f"warning: {error}; this run goes on with its own copy", fg="yellow", err=True)
     return fitted

@@ -323,11 +323,11 @@ def _declared(spec: dataclasses.Field[Any]) -> Declaration | None:
 
 
 def _unknown_key(path: str, key: str, known: Mapping[str, Any], owner: str) -> str:
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(key[:60], known, n=1, cutoff=0.5)
     whose = f"{owner} has no such setting" if owner else "there is no such setting"
     hint = f"did you mean {near[0]!r}? " if near else ""
     takes = f"it takes {', '.join(known)}" if owner else f"there are {', '.join(known)}"
-    return f"unknown setting {path!r}: {whose}; {hint}{takes if known else 'it takes none'}"
+    return f"unknown setting {shown(path)}: {whose}; {hint}{takes if known else 'it takes none'}"
 
 
 def _checked(kind: type[Section], spec: dataclasses.Field[Any], value: Any) -> Any:

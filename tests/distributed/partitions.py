@@ -46,13 +46,13 @@ def prepared_for(settings, dataset=None):
     return prepare(settings, hub_graph() if dataset is None else dataset)
 
 
-def weights_after(partition, settings, prepared, ranks, epochs=3, path=None, resume=False):
+def weights_after(partition, settings, prepared, ranks, epochs=3, path=None, resume=False, scratch=None):
     """State of the learner after so many epochs on so many ranks, as every rank has it; and the trainers."""
 
     def work(group):
         task = prepared.problem.task
         learner = build_learner(settings, task, prepared.shape, randomness.make_generator(0))
-        crew = Crew(partition, group, learner, number_type(settings))
+        crew = Crew(partition, group, learner, number_type(settings), scratch)
         scale_encoder(crew)
         trainer = PartitionedTrainer(crew, task, settings.training, 0, path, 1)
         trainer.start(resume)

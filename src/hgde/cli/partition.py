@@ -33,6 +33,9 @@ def _partition(
         float | None,
         typer.Option("--ricci", help="Also store Ricci curvatures with this alpha, for the diffusivity ricci."),
     ] = None,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Read the tables in chunks: for graphs larger than memory.")
+    ] = False,
     width: Annotated[int, typer.Option("--for-width", min=1, help="Width that costs are printed for.")] = 16,
     evaluations: Annotated[
         int, typer.Option("--for-time", min=1, help="Evaluations of the flow per epoch that costs are printed for.")
@@ -53,7 +56,14 @@ def _partition(
     from hgde.distributed import make_partition
     from hgde.pipeline import prepare
 
-    partition = make_partition(out, prepare(settings), settings, pieces, method, ricci)
+    if stream:
+        from hgde.distributed.streaming import stream_partition
+
+        if ricci is not None:
+            raise RunError("--ricci needs the whole graph in memory; leave out --stream")
+        partition = stream_partition(out, settings, pieces, method)
+    else:
+        partition = make_partition(out, prepare(settings), settings, pieces, method, ricci)
     show_partition(partition, width, evaluations, as_json)
 
 
@@ -104,25 +114,29 @@ def train_on_partition(
     folder: Path,
     partitioned: Path | None,
     ranks: int | None,
+    memory: str | None,
     raised: dict[str, Any] | None,
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """``hgde train`` on a partition: start the ranks, or be one of them. ``raised`` is what a resumed run may change."""
+    """``hgde train`` on a partition: start the ranks, or be one of them. ``raised``: what a resumed run changes."""
     from hgde import distributed
+    from hgde.distributed.memory import parse_size
     from hgde.pipeline.progress import TrainingBar
 
     if start_ranks(ranks):
         return
+    limit = None if memory is None else parse_size(memory)
     group = distributed.join()
     with TrainingBar(quiet=quiet or as_json or not group.is_first) as bar:
         if raised is not None:
-            run = distributed.resumed_run(folder, group, raised, bar, partitioned)
-            summary = run.train(resume=True)
+            run = distributed.resumed_run(folder, group, raised, bar, partitioned, limit)
         else:
             assert partitioned is not None
-            run = distributed.start_run(distributed.Partition.open(partitioned), given, group, folder, bar)
-            summary = run.train()
+            run = distributed.start_run(distributed.Partition.open(partitioned), given, group, folder, bar, limit)
+        if group.is_first and not quiet:
+            typer.echo(run.way.words, err=True)
+        summary = run.train(resume=raised is not None)
     if group.is_first:
         _print_summary(summary, folder, run.partition, group, as_json)
     group.close()

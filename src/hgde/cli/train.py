@@ -36,6 +36,10 @@ def train(
     ranks: Annotated[
         int | None, typer.Option("--ranks", min=1, help="Processes on this machine to train a partition with.")
     ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option("--memory", metavar="SIZE", help="Memory per rank on a partition, such as 8GiB; decides how."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the result only.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -62,10 +66,11 @@ def train(
             assert partitioned is not None
             folder = Path("runs") / partitioned.resolve().name
         raised = None if resume is None else _changes(_raised(given, out))
-        train_on_partition(given, folder, partitioned, ranks, raised, quiet, as_json)
+        train_on_partition(given, folder, partitioned, ranks, memory, raised, quiet, as_json)
         return
-    if ranks is not None:
-        raise RunError("--ranks is for partitions: cut the graph first (hgde partition), then name it (--partitioned)")
+    if ranks is not None or memory is not None:
+        named = "--ranks" if ranks is not None else "--memory"
+        raise RunError(f"{named} is for partitions: cut the graph first (hgde partition), then name it (--partitioned)")
     try:
         with TrainingBar(quiet=quiet or as_json) as bar:
             if resume is not None:

@@ -64,8 +64,10 @@ def _feature_problem(dataset: Dataset) -> str | None:
 
 def _column_problem(column: Column) -> str | None:
     values = column.values
-    if column.kind not in _KINDS or values.dtype != np.float64 or values.ndim != 1:
-        return f"column {column.name!r} is no column of numbers, truths or categories"
+    if not isinstance(column.name, str) or not isinstance(column.problem, str | None) or column.kind not in _KINDS:
+        return f"column {column.name!r:.60} has no proper name or kind"
+    if values.dtype != np.float64 or values.ndim != 1:
+        return f"column {column.name!r} is no column of numbers"
     present = values[~np.isnan(values)]
     if np.isinf(present).any():
         return f"column {column.name!r} holds an infinite value"

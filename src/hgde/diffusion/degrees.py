@@ -63,3 +63,8 @@ class Remembered(Generic[T]):
         if dtype not in values:
             values[dtype] = self._compute(graph, dtype)
         return values[dtype]
+
+    def change(self, change: Callable[[T], T]) -> None:
+        """Put something else, of the same value, in the place of what is known."""
+        graph, values = self._last
+        self._last = (graph, {dtype: change(value) for dtype, value in values.items()})

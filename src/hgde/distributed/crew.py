@@ -6,6 +6,7 @@ import copy
 import hashlib
 import math
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from hgde.distributed.lockstep import Lockstep
 from hgde.distributed.partition import Partition
 from hgde.distributed.plan import Cut, Plan
 from hgde.distributed.ranks import RankError, Ranks
+from hgde.distributed.scratch import Scratch
 from hgde.graph import Features, PieceGraph, SparseFeatures
 from hgde.tasks import PARTS, Learner, Part
 
@@ -86,7 +88,10 @@ class Piece:
         return self.crew.lockstep.meet(self.number, operation, value)
 
     def _tensor(self, name: str) -> Tensor:
-        return torch.from_numpy(self.crew.partition.piece_array(self.number, name))
+        tensor = torch.from_numpy(self.crew.partition.piece_array(self.number, name))
+        if self.crew.scratch is not None:
+            self.crew.scratch.know(tensor)
+        return tensor
 
     def _optional(self, name: str) -> Tensor | None:
         return self._tensor(name) if name in self._names else None
@@ -107,14 +112,23 @@ class Piece:
 class Crew:
     """All pieces of this rank, and what they do together with those of other ranks."""
 
-    def __init__(self, partition: Partition, ranks: Ranks, learner: Learner, dtype: torch.dtype) -> None:
+    def __init__(
+        self,
+        partition: Partition,
+        ranks: Ranks,
+        learner: Learner,
+        dtype: torch.dtype,
+        scratch: Scratch | None = None,
+    ) -> None:
         if ranks.size > partition.num_pieces:
             raise RankError(
                 f"{partition.path} has {partition.num_pieces} pieces, which is the largest number of ranks; there are "
                 f"{ranks.size}. Cut the graph into more pieces (--pieces), or use fewer ranks"
             )
-        self.partition, self.ranks, self.learner = partition, ranks, learner
+        self.partition, self.ranks, self.learner, self.scratch = partition, ranks, learner, scratch
         self.cut = Cut(partition.starts, ranks.size)
+        #: What operations keep between their turns, by name.
+        self.shared: dict[str, Any] = {}
         numbers = self.cut.pieces_of(ranks.rank)
         self.lockstep = Lockstep(numbers)
         self.pieces = {number: Piece(self, number, learner, dtype) for number in numbers}
@@ -123,6 +137,10 @@ class Crew:
     def run(self, work: Callable[[Piece], T]) -> dict[int, T]:
         """``work(piece)`` of every piece of this rank, in lockstep with one another and with the other ranks."""
         return self.lockstep.run(lambda number: work(self.pieces[number]))
+
+    def saving(self) -> AbstractContextManager[Any]:
+        """Inside, what a gradient will need goes to disk, if there is a place for it."""
+        return nullcontext() if self.scratch is None else self.scratch.saving()
 
     def gather(self, values: dict[int, T]) -> list[T]:
         """What the pieces of all ranks have, in the order of the pieces, on every rank."""
@@ -172,7 +190,7 @@ class _Fetch(torch.autograd.Function):
         return result
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]  # one result
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         return ctx.piece.meet(ctx.plan.collect, gradient), None, None
 
 

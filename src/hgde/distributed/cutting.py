@@ -69,7 +69,8 @@ def _metis(indptr: Array, indices: Array, pieces: int) -> Array:
         return np.zeros(len(indptr) - 1, np.int64)
     xadj, adjncy = _symmetric(indptr, indices)
     degree = (np.diff(indptr) + 4).tolist()
-    _, parts = pymetis.part_graph(pieces, xadj=xadj, adjncy=adjncy, vweights=degree, recursive=True)
+    pattern = pymetis.CSRAdjacency(xadj, adjncy)
+    _, parts = pymetis.part_graph(pieces, pattern, vweights=degree, recursive=True)
     piece = np.asarray(parts, dtype=np.int64)
     missing = np.setdiff1d(np.arange(pieces), piece)
     if len(missing):
@@ -116,9 +117,7 @@ class Cost:
         """Bytes over all ranks of one evaluation of the flow and its gradient: ``item d (H + returned)``."""
         return item * width * (self.boundary + self.returned)
 
-    def memory_per_rank(
-        self, edges: int, features: int, width: int, evaluations: int, halo: int, item: int = 4
-    ) -> int:
+    def memory_per_rank(self, edges: int, features: int, width: int, evaluations: int, halo: int, item: int = 4) -> int:
         """Bytes of the largest rank in training: topology, input, a state with its halo for every evaluation, work."""
         rows = self.largest_share * (self.nodes + halo)
         topology = self.largest_share * edges * 40

@@ -5,18 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from hgde import randomness
 from hgde.data.preprocessing import Preprocessor
+from hgde.distributed.batches import BatchTrainer
 from hgde.distributed.crew import Crew
 from hgde.distributed.flow import hgde_of, scale_encoder
 from hgde.distributed.make import FIXED
+from hgde.distributed.memory import BATCHES, HELD, choose_way
 from hgde.distributed.partition import Partition, PartitionError
 from hgde.distributed.ranks import RankError, Ranks
+from hgde.distributed.scratch import Scratch
 from hgde.distributed.trainer import PartitionedTrainer
 from hgde.models.base import Shape
 from hgde.pipeline.fit import Reporter, Summary
@@ -28,6 +31,7 @@ from hgde.pipeline.settings import Settings, make_settings
 from hgde.registry import untrusted
 from hgde.sections import SettingsError, overlay
 from hgde.tasks import Learner, Task
+from hgde.tasks.metrics import PAIRS
 from hgde.training import checkpoint
 from hgde.training.trainer import Outcome
 
@@ -68,7 +72,7 @@ def check_together(partition: Partition, settings: Settings, ranks: Ranks) -> No
     }
     every = ranks.gather(mine)
     for rank, other in enumerate(every):
-        for what, value in mine.items():
+        for what in mine:
             if other[what] != every[0][what]:
                 raise RankError(
                     f"rank {rank} has other {what} than rank 0 ({_difference(every[0][what], other[what])}); all ranks "
@@ -113,6 +117,7 @@ class PartitionedRun:
         ranks: Ranks,
         folder: Path | None = None,
         reporter: Reporter | None = None,
+        memory: int | None = None,
     ) -> None:
         self.partition, self.settings, self.ranks = partition, settings, ranks
         self.folder = RunFolder(folder) if folder is not None else None
@@ -120,6 +125,10 @@ class PartitionedRun:
         self.task, self.preprocessor = stored_inputs(partition, settings)
         facts = partition.facts
         self.shape = Shape(int(facts["in_features"]), partition.num_nodes, self.task.outputs)
+        #: How it will be trained, exactly or not, and where things are held; ``way.words`` says why.
+        self.way = choose_way(partition, ranks.size, hgde_of(self.learner(0)), memory)
+        if self.way.mode == BATCHES and self.task.kind == PAIRS:
+            raise SettingsError("links are not trained on batches of pieces; allow more memory, or use more ranks")
 
     def train(self, *, resume: bool = False) -> Summary:
         """Train every seed; the same result on any number of ranks."""
@@ -152,14 +161,23 @@ class PartitionedRun:
         return learner
 
     def _train_seed(self, seed: int, resume: bool) -> Outcome:
+        with ExitStack() as stack:
+            scratch = None
+            if self.way.mode != HELD:
+                scratch = Scratch(self.partition.path if self.folder is None else self.folder.path)
+                stack.callback(scratch.close)
+            return self._train_with(seed, resume, scratch)
+
+    def _train_with(self, seed: int, resume: bool, scratch: Scratch | None) -> Outcome:
         learner = self.learner(seed)
         self.reporter.seed_started(seed, self.settings)
-        crew = Crew(self.partition, self.ranks, learner, number_type(self.settings))
+        crew = Crew(self.partition, self.ranks, learner, number_type(self.settings), scratch)
         scale_encoder(crew)
         place = None if self.folder is None else self.folder.seed_folder(seed) / "checkpoint.safetensors"
-        trainer = PartitionedTrainer(
-            crew, self.task, self.settings.training, seed, place, self.settings.run.checkpoint_every
-        )
+        kind = BatchTrainer if self.way.mode == BATCHES else PartitionedTrainer
+        trainer = kind(crew, self.task, self.settings.training, seed, place, self.settings.run.checkpoint_every)
+        if isinstance(trainer, BatchTrainer):
+            trainer.batch = self.way.batch
         if resume:
             self._check_checkpoint(place)
         trainer.start(resume)
@@ -186,18 +204,19 @@ class PartitionedRun:
 
 
 def start_run(
-    partition: Partition, given: Mapping[str, Any], ranks: Ranks, folder: Path | None, reporter: Reporter | None = None
-) -> PartitionedRun:
+    partition: Partition, given: Mapping[str, Any], ranks: Ranks, folder: Path | None,
+    reporter: Reporter | None = None, memory: int | None = None,
+) -> PartitionedRun:  # fmt: skip
     """A new run on a partition."""
     run = None if folder is None else RunFolder(folder)
     if any(ranks.gather(run is not None and run.exists)):
         raise RunError(f"{folder} holds a run already; go on with it (--resume {folder}) or choose another folder")
-    return PartitionedRun(partition, settings_for(partition, given), ranks, folder, reporter)
+    return PartitionedRun(partition, settings_for(partition, given), ranks, folder, reporter, memory)
 
 
 def resumed_run(
     folder: Path, ranks: Ranks, changes: Mapping[str, Any], reporter: Reporter | None = None,
-    partition: Path | None = None,
+    partition: Path | None = None, memory: int | None = None,
 ) -> PartitionedRun:  # fmt: skip
     """A run on a partition that was started before; ``changes`` may raise epochs and seeds."""
     run = RunFolder(folder)
@@ -208,4 +227,4 @@ def resumed_run(
     found = Partition.open(partition or facts["partition"])
     if found.hash != facts["partition_hash"]:
         raise RunError(f"{found.path} is not the partition that {folder} was started with; put that one back")
-    return PartitionedRun(found, settings.replace(changes) if changes else settings, ranks, folder, reporter)
+    return PartitionedRun(found, settings.replace(changes) if changes else settings, ranks, folder, reporter, memory)

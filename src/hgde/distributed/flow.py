@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
-from hgde.diffusion import GraphFlow
+from hgde.diffusion import Diffusivity, GraphFlow
+from hgde.diffusion.degrees import Remembered
 from hgde.diffusion.diffusivities.everywhere import Mixture
 from hgde.diffusion.diffusivities.ricci import Ricci
 from hgde.diffusion.flow import BoundFlow
-from hgde.diffusion.operator import Operator
+from hgde.diffusion.operator import GlobalWeights, Operator
 from hgde.distributed.crew import Crew, Piece
+from hgde.distributed.everywhere import tangent_sum_everywhere
 from hgde.distributed.partition import PartitionError
+from hgde.distributed.scratch import Scratch
 from hgde.geometry import PoincareBall
-from hgde.kernels import diffuse
+from hgde.kernels import advance, diffuse
+from hgde.kernels.cpu.mapped import move_layout, moved
 from hgde.models import HGDE
 from hgde.models.layers import HyperbolicLinear
 from hgde.solvers.control import agreeing
@@ -39,15 +45,26 @@ class PieceFlow:
         if operator is None:
             operator = flow.diffusivity(every, piece.graph, flow.manifold)
         weights = operator.edges_alone
-        if weights is None:
-            raise PartitionError(
-                "a diffusivity over all pairs of nodes cannot be trained on a partition yet; choose a local one"
-            )
-        if isinstance(flow.manifold, PoincareBall):
+        if isinstance(flow.manifold, PoincareBall) and weights is not None:
             moved = diffuse(every, piece.graph, weights, flow.manifold.c, self.start, flow.eta, flow.activation)
             return moved[: piece.own]
-        v = operator.tangent_sum(every, piece.graph, flow.manifold)
-        return self.bound.advance_plainly(z, v[: piece.own])
+        near = replace(operator, everywhere=None)
+        v = near.tangent_sum(every, piece.graph, flow.manifold)[: piece.own]
+        if operator.everywhere is not None:
+            v = (1 - operator.beta) * v + operator.beta * self._far(z, operator.everywhere)
+        if isinstance(flow.manifold, PoincareBall):
+            return advance(z, v, flow.manifold.c, self.z0, flow.eta, flow.activation)
+        return self.bound.advance_plainly(z, v)
+
+    def _far(self, z: Tensor, weights: GlobalWeights) -> Tensor:
+        manifold = self.flow.manifold
+        if weights.landmarks is not None or not isinstance(manifold, PoincareBall):
+            raise PartitionError(
+                "on a partition weights between all pairs of nodes are exact ones on the ball; choose the diffusivity "
+                "global or local-global and the space ball"
+            )
+        own = self.piece.own
+        return tangent_sum_everywhere(self.piece, z, weights.query[:own], weights.key[:own], manifold.c)
 
 
 def embed(piece: Piece) -> Tensor:
@@ -78,6 +95,22 @@ def prepare(crew: Crew) -> None:
                     f"with --ricci {local.alpha:g}"
                 )
             local.know(piece.graph, curvature)
+        if crew.scratch is not None:
+            _move_out(piece, local, crew.scratch)
+
+
+def _move_out(piece: Piece, diffusivity: Diffusivity, scratch: Scratch) -> None:
+    """Work out what depends on the piece's graph alone, and keep it in mapped files."""
+    graph = piece.graph
+    if diffusivity.constant_in_time:
+        diffusivity(torch.zeros(graph.num_nodes, 1, dtype=piece.dtype), graph, hgde_of(piece.learner).manifold)
+        for value in vars(diffusivity).values():
+            if isinstance(value, Remembered):
+                value.change(lambda known: moved(known, scratch.mapped))
+    move_layout(graph.indptr, graph.indices, scratch.mapped)
+    # Derived of the pattern, and read once: made again should anyone ask.
+    for name in ("rows", "degree"):
+        graph.__dict__.pop(name, None)
 
 
 @torch.no_grad()
@@ -90,9 +123,9 @@ def scale_encoder(crew: Crew) -> None:
     given = {number: piece.features for number, piece in crew.pieces.items()}
     for layer in (encoder.linear, *encoder.hidden):
         assert isinstance(layer, HyperbolicLinear)
-        sums = {k: encoder._activate(layer.tangent(u)).norm(dim=-1).sum(dtype=torch.float64) for k, u in given.items()}
+        sums = {k: encoder.activate(layer.tangent(u), layer).norm(dim=-1).sum(dtype=torch.float64) for k, u in given.items()}
         length = float(crew.total(sums)) / crew.partition.num_nodes
         if length > 0:
             layer.weight.mul_(0.5 * model.start_distance / length)
-        given = {number: encoder._activate(layer.tangent(u)) for number, u in given.items()}
+        given = {number: encoder.activate(layer.tangent(u), layer) for number, u in given.items()}
     encoder.train()

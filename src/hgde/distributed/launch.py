@@ -36,8 +36,12 @@ def launch(arguments: Sequence[str], ranks: int) -> None:
     for rank in range(ranks):
         environment = {
             **os.environ,
-            **{"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks)},
-            **{"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": threads},
+            "RANK": str(rank),
+            "LOCAL_RANK": str(rank),
+            "WORLD_SIZE": str(ranks),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+            "OMP_NUM_THREADS": threads,
             "HGDE_PARENT": str(os.getpid()),
         }
         processes.append(subprocess.Popen([sys.executable, "-m", "hgde", *arguments], env=environment))

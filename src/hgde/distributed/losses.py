@@ -16,7 +16,7 @@ from hgde.tasks.metrics import PAIRS
 
 def refuse_unsupported(task: Task) -> None:
     """Settings of a task whose loss is no sum over items."""
-    for name in ("consistency", "hidden_edges"):
+    for name in ("consistency", "hidden_edges", "structure"):
         if getattr(task.options, name, 0):
             raise TaskError(f"task.{name} is not supported on a partition; leave it out")
 
@@ -96,7 +96,7 @@ def _compared(piece: Piece, points: Tensor, pairs: Tensor, keep: str | None = No
 
 
 def local_pairs(piece: Piece, pairs: Tensor) -> tuple[Tensor, Tensor]:
-    """The nodes of other pieces among pairs (own row, node of any piece), and the pairs' places once they are fetched."""
+    """The nodes of other pieces among pairs (own row, any node), and the pairs' places once those are fetched."""
     outside = (pairs[1] < piece.low) | (pairs[1] >= piece.high)
     wanted = torch.unique(pairs[1][outside])
     other = torch.where(outside, piece.own + torch.searchsorted(wanted, pairs[1]), pairs[1] - piece.low)

@@ -64,6 +64,8 @@ class GroupRanks(Ranks):
 
     def __init__(self, seconds: float = 1800.0) -> None:
         import torch.distributed as dist
+        from torch._C._distributed_c10d import PrefixStore
+        from torch.distributed.rendezvous import rendezvous
 
         super().__init__()
         self._dist = dist
@@ -72,8 +74,10 @@ class GroupRanks(Ranks):
             backend = "nccl" if torch.cuda.is_available() else "gloo"
             limit = timedelta(seconds=seconds)
             try:
-                store, rank, size = next(dist.rendezvous("env://", timeout=limit))
-                dist.init_process_group(backend, store=dist.PrefixStore("hgde", store), rank=rank, world_size=size, timeout=limit)
+                store, rank, size = next(rendezvous("env://", timeout=limit))
+                dist.init_process_group(
+                    backend, store=PrefixStore("hgde", store), rank=rank, world_size=size, timeout=limit
+                )
             except (RuntimeError, ValueError) as error:
                 raise RankError(f"the ranks did not find each other: {_first_line(error)}") from error
             self._heartbeat = Heartbeat(store, rank, size)
@@ -84,9 +88,7 @@ class GroupRanks(Ranks):
         given = rows.contiguous()
         out = given.new_empty((sum(receive), *given.shape[1:]))
         self.sent += (len(given) - send[self.rank]) * given[:1].numel() * given.element_size()
-        work = self._guarded(
-            lambda: self._dist.all_to_all_single(out, given, list(receive), list(send), async_op=True)
-        )
+        work = self._guarded(lambda: self._dist.all_to_all_single(out, given, list(receive), list(send), async_op=True))
 
         def wait(sent: Tensor = given) -> Tensor:  # what is being sent must live until it is
             self._guarded(work.wait)

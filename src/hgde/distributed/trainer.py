@@ -45,7 +45,7 @@ class PartitionedTrainer(Trainer):
         def work(piece: Piece) -> tuple[Tensor, Tensor]:
             learner = piece.learner.train()
             learner.zero_grad(set_to_none=True)
-            with randomness.use(piece.generator(self.seed, epoch)):
+            with randomness.use(piece.generator(self.seed, epoch)), self.crew.saving():
                 loss, points = self.shares.loss(piece)
             if loss is None:  # its nodes still carry messages, and gradients, of others
                 torch.autograd.backward([points], [torch.zeros_like(points)])
@@ -105,9 +105,7 @@ class _holding:
 
 
 def _flat_gradient(learner: Learner) -> Tensor:
-    parts = [
-        (torch.zeros_like(p) if p.grad is None else p.grad).reshape(-1).double() for p in learner.parameters()
-    ]
+    parts = [(torch.zeros_like(p) if p.grad is None else p.grad).reshape(-1).double() for p in learner.parameters()]
     return torch.cat(parts) if parts else torch.zeros(0, dtype=torch.float64)
 
 

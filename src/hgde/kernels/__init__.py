@@ -2,12 +2,14 @@
 
 from hgde.kernels.backend import Backend, get_backend, set_backend
 from hgde.kernels.ball import FusedBall
+from hgde.kernels.linear import watch_linear_errors
 from hgde.kernels.ops import (
     advance,
     diffuse,
     diffuse_steps,
     edge_values,
     exp_origin,
+    link_logits,
     log_origin,
     sparse_matmul,
     tangent_sum,
@@ -33,6 +35,7 @@ __all__ = [
     "edge_values",
     "exp_origin",
     "get_backend",
+    "link_logits",
     "log_origin",
     "set_backend",
     "sparse_matmul",
@@ -41,4 +44,5 @@ __all__ = [
     "tangent_sum_global_linear",
     "translate_tangent",
     "warm_up",
+    "watch_linear_errors",
 ]

@@ -99,10 +99,10 @@ class Encoder(nn.Module):
 
     def forward(self, features: Features) -> Tensor:
         """Points of the target space, ``[N, coordinates]``."""
-        tangent = self._activate(self.linear.tangent(features, self.dropout), self.linear)
+        tangent = self.activate(self.linear.tangent(features, self.dropout), self.linear)
         for layer in self.hidden:
             assert isinstance(layer, HyperbolicLinear)
-            tangent = self._activate(layer.tangent(tangent), layer)
+            tangent = self.activate(layer.tangent(tangent), layer)
         if isinstance(self.target, PoincareBall):
             return exp_origin(tangent, self.target.c)
         return self.target.expmap0(tangent)
@@ -118,13 +118,14 @@ class Encoder(nn.Module):
         given: Features = features
         for layer in (self.linear, *self.hidden):
             assert isinstance(layer, HyperbolicLinear)
-            length = float(self._activate(layer.tangent(given), layer).norm(dim=-1).mean())
+            length = float(self.activate(layer.tangent(given), layer).norm(dim=-1).mean())
             if length > 0:
                 layer.weight.mul_(0.5 * distance / length)
-            given = self._activate(layer.tangent(given), layer)
+            given = self.activate(layer.tangent(given), layer)
         self.train(was_training)
 
-    def _activate(self, tangent: Tensor, layer: nn.Module) -> Tensor:
+    def activate(self, tangent: Tensor, layer: nn.Module) -> Tensor:
+        """What a layer hands on of its tangent vectors: activation (the last may have none) and dropout."""
         is_last = layer is (self.hidden[-1] if len(self.hidden) else self.linear)
         bent = tangent if is_last and not self.bends_last else resolve_activation(self.activation)(tangent)
         return drop(bent, self.state_dropout, self.training)

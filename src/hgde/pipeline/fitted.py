@@ -16,7 +16,7 @@ from hgde.data.preprocessing import Preprocessor
 from hgde.graph import Features, Graph
 from hgde.models.base import Shape
 from hgde.pipeline.folder import RunError, RunFolder
-from hgde.pipeline.folder_checks import Allowance, find_gap, model_problem
+from hgde.pipeline.folder_checks import Allowance, find_gap, model_problem, own_files
 from hgde.pipeline.prepare import Prepared, build_learner, choose_device, number_type, versions
 from hgde.pipeline.settings import Settings, make_settings
 from hgde.registry import untrusted
@@ -86,24 +86,25 @@ class Fitted:
     @torch.no_grad()
     def predict(self, dataset: Dataset | None = None, pairs: Tensor | None = None) -> Table:
         """The table of predictions; on the training data with truth and part of each row."""
-        outputs, known = self.outputs(dataset)
-        ids = node_ids(known)
-        if dataset is None and pairs is None:
-            return self.task.held_out_table(self.learner, outputs, ids, self.training_data().problem)
-        return self.task.table(self.learner, outputs, ids, None if pairs is None else pairs.to(self.device))
+        with own_files(self.folder if dataset is None else None):
+            features, graph, known = self.inputs(dataset)
+            outputs = self.learner.eval().outputs(features, graph)
+            ids = node_ids(known)
+            if dataset is None and pairs is None:
+                return self.task.held_out_table(self.learner, outputs, ids, self.training_data().problem)
+        return self.task.table(self.learner, outputs, ids, None if pairs is None else pairs.to(self.device), graph)
 
     @torch.no_grad()
     def evaluate(self) -> dict[str, Scores]:
         """Scores of all parts of the training data."""
-        problem = self.training_data().problem.to(self.device, number_type(self.settings))
-        outputs = self.learner.eval().outputs(problem.inputs, problem.graph)
-        # Training edges have no non-edges beside them; an estimator's data has no test part.
-        scored = PARTS if self.task.outputs is not None else PARTS[1:]
-        return {
-            name: self.task.scores(self.learner.predict(outputs, problem.parts[name].items), problem.parts[name].truth)
-            for name in scored
-            if problem.parts[name].size
-        }
+        with own_files(self.folder):
+            problem = self.training_data().problem.to(self.device, number_type(self.settings))
+            outputs = self.learner.eval().outputs(problem.inputs, problem.graph)
+            # Training edges have no non-edges beside them; an estimator's data has no test part.
+            scored = PARTS if self.task.outputs is not None else PARTS[1:]
+            asked = {name: problem.parts[name] for name in scored if problem.parts[name].size}
+            predicted = {name: self.learner.predict(outputs, part.items, problem.graph) for name, part in asked.items()}
+            return {name: self.task.scores(predicted[name], part.truth) for name, part in asked.items()}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as plain values and tensors: settings, what was fitted, weights, and the data it was trained on."""

@@ -20,8 +20,8 @@ from hgde.data.store import load_dataset, save_dataset
 from hgde.files import read_problem, write_atomically
 from hgde.graph import Graph
 from hgde.pipeline.problems import load_problem, save_problem
-from hgde.pipeline.settings import Settings, restore_settings
-from hgde.registry import RegistryError, refuse_unloaded, untrusted
+from hgde.pipeline.settings import Settings, refuse_code, restore_settings
+from hgde.registry import untrusted
 from hgde.sections import SettingsError
 from hgde.tasks import Problem, Task
 
@@ -32,14 +32,6 @@ _START = ("settings.json", "run.json", "data.safetensors", "problem.safetensors"
 
 class RunError(RuntimeError):
     """A run folder that cannot be used; the message says what to do."""
-
-
-def named_code(settings: Settings) -> Iterator[str]:
-    """Names in the settings that are looked up only when they are used, and could stand for code."""
-    yield settings.data.name
-    yield from (settings.preprocessing.normalise, *settings.preprocessing.steps)
-    options = settings.task.options
-    yield from (str(getattr(options, name)) for name in ("metric", "decoder") if getattr(options, name, None))
 
 
 @dataclass(frozen=True)
@@ -152,10 +144,9 @@ class RunFolder:
         try:
             with untrusted():
                 settings = restore_settings(values, given)
-                for name in named_code(settings):
-                    refuse_unloaded(name)
+                refuse_code(settings)
                 return settings
-        except (SettingsError, RegistryError) as error:
+        except SettingsError as error:
             raise RunError(f"{self.path / 'settings.json'}: {error}") from None
 
     def write_settings(self, settings: Settings) -> None:
@@ -167,6 +158,9 @@ class RunFolder:
         for name in ("data_hash", "split_hash"):
             if not isinstance(facts.get(name), str):
                 raise RunError(f"{self.path / 'run.json'} is damaged: it has no text {name!r}")
+        versions = facts.get("versions")
+        if not isinstance(versions, dict) or not all(isinstance(value, str) for value in versions.values()):
+            raise RunError(f"{self.path / 'run.json'} is damaged: its 'versions' are not texts by name")
         return facts
 
     def data(self) -> Dataset:

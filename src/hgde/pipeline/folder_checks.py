@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from hgde.geometry import Curvature
+from hgde.pipeline.folder import RunError, RunFolder
 from hgde.tasks import Learner
 from hgde.training.checkpoint import CheckpointError
 
@@ -59,6 +61,18 @@ def _size(args: tuple[Any, ...]) -> int:
     numbers = [abs(arg) for arg in args if isinstance(arg, int | float) and math.isfinite(arg)]
     own = args[0].numel() if args and isinstance(args[0], Tensor) else 1
     return int(max([*sizes, *numbers, own]))
+
+
+@contextmanager
+def own_files(folder: RunFolder | None) -> Iterator[None]:
+    """Around the use of a run's own files: each was checked by itself, and what does not fit another shows only now."""
+    try:
+        yield
+    except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError) as error:
+        if folder is None or type(error).__module__.startswith("hgde."):
+            raise
+        words = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+        raise RunError(f"the files of {folder.path} do not fit together ({type(error).__name__}: {words})") from error
 
 
 def find_gap(value: Any, place: str = "") -> str | None:

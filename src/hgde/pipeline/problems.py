@@ -57,6 +57,8 @@ def _part_problem(part: Part, task: Task, num_nodes: int) -> str | None:
         return f"names nodes beyond the {num_nodes} there are"
     if truth.dim() == 0 or truth.shape[0] != part.size:
         return f"has a truth of shape {list(truth.shape)} for {part.size} items"
+    if task.kind == CLASSES and truth.dtype != torch.int64:
+        return f"has a truth of type {truth.dtype}, classes are whole numbers"
     if bool(torch.isinf(truth).any()):
         return "has an infinite truth"
     if task.kind == CLASSES and truth.numel() and not 0 <= int(truth.min()) <= int(truth.max()) < (task.outputs or 2):

@@ -20,6 +20,7 @@ import numpy as np
 from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
+from hgde.files import write_atomically
 from hgde.report.contents import ComparisonReport, DiskView, EnergyCurve, Report, RunReport, TuningReport
 from hgde.report.explorer import explorer_payload, explorer_script, explorer_style
 from hgde.report.explorer.payload import json_for_script
@@ -122,11 +123,11 @@ def write_report(
         write_figures(figures, drawn, folder / "figures") if figures else [],
     )
     if "html" in forms:
-        files.html.write_text(_html(report, drawn), encoding="utf-8", errors="replace")
+        write_atomically(files.html, _html(report, drawn).encode(errors="replace"))
     if "md" in forms:
-        files.markdown.write_text(_markdown(report, list(figures)), encoding="utf-8", errors="replace")
+        write_atomically(files.markdown, _markdown(report, list(figures)).encode(errors="replace"))
     if "json" in forms:
-        files.json.write_text(render_json(report), encoding="utf-8", errors="replace")
+        write_atomically(files.json, render_json(report).encode(errors="replace"))
     return files
 
 

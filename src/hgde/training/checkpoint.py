@@ -18,6 +18,7 @@ from hgde.files import WriteError, read_problem, write_atomically
 T = TypeVar("T")
 
 _META = "hgde"
+_ADAM = ("step", "exp_avg", "exp_avg_sq")
 _WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
@@ -121,7 +122,7 @@ def restore_optimiser(
             index, _, key = rest.partition("/")
             states.setdefault(int(index), {})[key] = value
     parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
-    _check_states(prefix, states, parameters)
+    _check_states(prefix, states, parameters, _ADAM if "Adam" in type(optimiser).__name__ else ())
     optimiser.load_state_dict({"state": states, "param_groups": optimiser.state_dict()["param_groups"]})
     # Loading turns a step counted as a number into a float32 tensor, whose powers round differently: back to a number.
     for place, state in states.items():
@@ -129,13 +130,23 @@ def restore_optimiser(
         optimiser.state[parameters[place]].update(counted)
 
 
-def _check_states(prefix: str, states: Mapping[int, Mapping[str, Any]], parameters: list[Any]) -> None:
+def _check_states(
+    prefix: str, states: Mapping[int, Mapping[str, Any]], parameters: list[Any], needed: tuple[str, ...]
+) -> None:
     """Refuse a state that is not one for each parameter, of its shape: without it training would go on otherwise."""
     if sorted(states) != list(range(len(parameters))):
         raise ValueError(f"{prefix} has the state of {len(states)} parameters, there are {len(parameters)}")
     for place, state in states.items():
+        missing = next((key for key in needed if key not in state), None)
+        if missing is not None:
+            raise ValueError(f"{prefix}/{place} has no {missing!r}")
         for key, value in state.items():
-            if isinstance(value, Tensor) and value.dim() and value.shape != parameters[place].shape:
+            if (
+                isinstance(value, Tensor)
+                and value.shape != parameters[place].shape
+                and (value.dim() or key != "step")
+                and value.shape != parameters[place].shape
+            ):
                 shapes = f"{list(value.shape)}, the parameter is {list(parameters[place].shape)}"
                 raise ValueError(f"{prefix}/{place}/{key} is {shapes}")
             if key == "step" and not float(value) >= 0:

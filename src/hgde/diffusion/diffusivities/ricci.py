@@ -88,7 +88,7 @@ class Ricci(Diffusivity):
         return ollivier_ricci(graph, alpha=self.alpha, cache=False)
 
     def know(self, graph: Graph, curvature: Tensor) -> None:
-        """Take the curvatures of a graph's edges, ``[E]``, from where they are known, such as for a piece of a graph."""
+        """Take the curvatures of a graph's edges, ``[E]``, from where they are known: a piece cannot work them out."""
         self._prepared = (graph, curvature)
 
     def prepare(self, graph: Graph) -> None:

@@ -35,3 +35,7 @@ TILE, STRIP_OF_TILE = 64, 32
 def pairs_scratch(heads: int) -> int:
     """Numbers of buffer that a pass over all pairs needs: of columns, and of strips."""
     return 12 * TILE + (5 + 2 * heads) * TILE * STRIP_OF_TILE
+
+
+LINK_SCALARS = 8
+"""Scalars kept for each pair of a chunk when links are decoded."""

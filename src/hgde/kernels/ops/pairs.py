@@ -231,10 +231,20 @@ def _save(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, ...]) -> N
     ctx.save_for_backward(*inputs, *output)
 
 
+def _all_gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    found: tuple[Tensor, ...] = all_pairs_backward(grad, *ctx.saved_tensors)
+    return found
+
+
+def _some_gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    found: tuple[Tensor, ...] = some_pairs_backward(grad, *ctx.saved_tensors)
+    return found
+
+
 @operation(
     "all_pairs(Tensor z, Tensor q, Tensor k, Tensor c) -> (Tensor, Tensor, Tensor)",
     fake=_shapes,
-    backward=lambda ctx, grad: all_pairs_backward(grad, *ctx.saved_tensors),
+    backward=_all_gradients,
     save=_save,
 )
 def all_pairs(z: Tensor, q: Tensor, k: Tensor, c: Tensor) -> tuple[Tensor, ...]:
@@ -261,7 +271,7 @@ def all_pairs_backward(
 @operation(
     "some_pairs(Tensor z, Tensor q, Tensor y, Tensor k, Tensor c) -> (Tensor, Tensor, Tensor)",
     fake=lambda z, q, y, k, c: _shapes(z, q, k, c),
-    backward=lambda ctx, grad: some_pairs_backward(grad, *ctx.saved_tensors),
+    backward=_some_gradients,
     save=_save,
 )
 def some_pairs(z: Tensor, q: Tensor, y: Tensor, k: Tensor, c: Tensor) -> tuple[Tensor, ...]:

@@ -9,6 +9,7 @@ from hgde.geometry import Lorentz, PoincareBall
 from hgde.graph import Graph
 from hgde.graph.measures.ricci import ollivier_ricci
 from hgde.kernels import set_backend
+from hgde.kernels.linear import landmark_halves
 from hgde.sections import choose
 
 WIDTH, COUNT = 3, 14
@@ -23,7 +24,7 @@ OPTIONS = {
     "attention": [{"heads": 3, "negative_slope": 0.3}, {"heads": 2, "self_loops": True}],
     "ricci": [{"alpha": ALPHA}, {"alpha": ALPHA, "self_loops": True}],
     "global": [{"heads": 3, "beta": 0.7}],
-    "linear-global": [{"heads": 2, "beta": 0.3}],
+    "linear-global": [{"heads": 2, "beta": 0.3, "landmarks": 5}, {"beta": 0.3}],
     "local-global": [
         {"heads": 2, "beta": 0.4, "local": {"name": "attention", "heads": 3}},
         {"beta": 0.4, "learn_beta": True, "local": {"name": "ricci", "alpha": ALPHA}},
@@ -84,7 +85,10 @@ def expected(flow, name, options, graph, edges, z, z0, c):
     chosen = options.get("local", {"name": "isotropic"})
     rule = local_rule(chosen["name"], chosen, module.local, near, z, c, graph)
     beta = torch.sigmoid(module.beta_logit) if options.get("learn_beta") else options["beta"]
-    return by_hand.flow(z, z0, near, c, flow.eta, rule, beta, module, line=name == "linear-global")
+    halves = None
+    if "landmarks" in options:
+        halves = [half.tolist() for half in landmark_halves(COUNT, options["landmarks"])]
+    return by_hand.flow(z, z0, near, c, flow.eta, rule, beta, module, halves)
 
 
 def make_flow(manifold, name, options, eta=ETA):

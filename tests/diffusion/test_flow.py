@@ -273,7 +273,7 @@ def test_a_sphere_of_geoopt_is_trained_on(graph):
 
 
 @pytest.mark.parametrize("activation", ["identity", "relu"])
-@pytest.mark.parametrize("name", [name for name in DIFFUSIVITIES if name != "linear-global"])
+@pytest.mark.parametrize("name", DIFFUSIVITIES.names())
 def test_every_diffusivity_runs_on_a_sphere_of_geoopt(name, activation, graph):
     sphere = GeooptManifold(geoopt.Sphere())
     z = torch.nn.functional.normalize(torch.randn(40, 3, generator=torch.Generator().manual_seed(0)).double(), dim=1)

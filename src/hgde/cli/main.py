@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import io
+import sys
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -97,4 +99,8 @@ def root(
 
 
 def run() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that knows ASCII alone shows a question mark instead of what it lacks.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     app()

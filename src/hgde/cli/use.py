@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hgde.cli.errors import friendly
+from hgde.cli.errors import friendly, on_a_run
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,6 +35,7 @@ RankCount = Annotated[int | None, typer.Option("--ranks", min=1, help="Processes
 
 
 @friendly
+@on_a_run
 def evaluate(run: Run, seed: Seed = None, as_json: AsJson = False) -> None:
     """Score a trained run again on the parts of the data it was made with."""
     from rich.console import Console
@@ -53,6 +54,7 @@ def evaluate(run: Run, seed: Seed = None, as_json: AsJson = False) -> None:
 
 
 @friendly
+@on_a_run
 def predict(
     run: Run,
     out: Annotated[Path, typer.Option("--out", help="Table to write: .csv, .tsv, .parquet or .npz.")] = Path(
@@ -93,6 +95,7 @@ def predict(
 
 
 @friendly
+@on_a_run
 def embed(
     run: Run,
     out: Annotated[
@@ -146,6 +149,7 @@ def embed(
 
 
 @friendly
+@on_a_run
 def energy(
     run: Run,
     seed: Seed = None,

@@ -16,23 +16,23 @@ from hgde.kernels import (
     edge_values,
     tangent_sum,
     tangent_sum_global,
-    tangent_sum_global_linear,
 )
 
 
 @dataclass(frozen=True, eq=False)
 class GlobalWeights:
-    """Weights between all pairs, stated by queries and keys ``[N, H, d]``; exact, or by a linear-cost feature map."""
+    """Weights between all pairs, stated by queries and keys ``[N, H, d]``.
+
+    Sums are exact, or with ``landmarks`` of linear cost, see :mod:`hgde.kernels.linear`.
+    """
 
     query: Tensor
     key: Tensor
-    exact: bool = True
+    landmarks: int | None = None
 
     def rows(self, nodes: Tensor) -> Tensor:
         """``g_ij`` of some rows against all nodes, ``[M, N]``: for pictures; the flow never forms the whole table."""
-        if self.exact:
-            return plain.pair_weights(self.query[nodes], self.key)
-        return plain.linear_weights(self.query, self.key, nodes)
+        return plain.pair_weights(self.query[nodes], self.key)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,11 +73,12 @@ class Operator:
         return plain.edge_sum(z, graph, local, manifold)
 
     def _far(self, z: Tensor, manifold: Manifold, weights: GlobalWeights) -> Tensor:
+        given = (z, weights.query, weights.key)
+        if weights.landmarks is not None:
+            return plain.linear_pair_sum(*given, manifold, weights.landmarks)
         if isinstance(manifold, PoincareBall):
-            streamed = tangent_sum_global if weights.exact else tangent_sum_global_linear
-            return streamed(z, weights.query, weights.key, manifold.c)
-        streamed_plainly = plain.pair_sum if weights.exact else plain.linear_pair_sum
-        return streamed_plainly(z, weights.query, weights.key, manifold)
+            return tangent_sum_global(*given, manifold.c)
+        return plain.pair_sum(*given, manifold)
 
     def edges(self, graph: Graph) -> Tensor:
         """The local weight of every edge, ``[E]``, or ``[E, d]`` where channels have weights of their own."""

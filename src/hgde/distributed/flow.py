@@ -58,7 +58,7 @@ class PieceFlow:
 
     def _far(self, z: Tensor, weights: GlobalWeights) -> Tensor:
         manifold = self.flow.manifold
-        if not weights.exact or not isinstance(manifold, PoincareBall):
+        if weights.landmarks is not None or not isinstance(manifold, PoincareBall):
             raise PartitionError(
                 "on a partition weights between all pairs of nodes are exact ones on the ball; choose the diffusivity "
                 "global or local-global and the space ball"
@@ -123,9 +123,9 @@ def scale_encoder(crew: Crew) -> None:
     given = {number: piece.features for number, piece in crew.pieces.items()}
     for layer in (encoder.linear, *encoder.hidden):
         assert isinstance(layer, HyperbolicLinear)
-        sums = {k: encoder._activate(layer.tangent(u)).norm(dim=-1).sum(dtype=torch.float64) for k, u in given.items()}
+        sums = {k: encoder.activate(layer.tangent(u), layer).norm(dim=-1).sum(dtype=torch.float64) for k, u in given.items()}
         length = float(crew.total(sums)) / crew.partition.num_nodes
         if length > 0:
             layer.weight.mul_(0.5 * model.start_distance / length)
-        given = {number: encoder._activate(layer.tangent(u)) for number, u in given.items()}
+        given = {number: encoder.activate(layer.tangent(u), layer) for number, u in given.items()}
     encoder.train()

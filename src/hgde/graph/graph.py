@@ -251,8 +251,18 @@ class Graph:
         return f"Graph(num_nodes={self.num_nodes}, num_edges={self.num_edges}, {kind}{weighted})"
 
 
+_FREE_NUMBERS, _NUMBERS_PER_EDGE = 10_000_000, 100
+"""Numbers that nodes may have whatever the edges, and that they may have for each edge: more are ids, not numbers."""
+
+_MOST_NODES = 2**31 - 1
+"""Compiled kernels count nodes in 32 bits, and two numbers make one key of 64."""
+
+
 def _checked_pairs(edges: Any, num_nodes: int | None) -> tuple[Tensor, Tensor, int]:
-    pairs = torch.as_tensor(np.asarray(edges) if not isinstance(edges, Tensor) else edges)
+    try:
+        pairs = torch.as_tensor(np.asarray(edges) if not isinstance(edges, Tensor) else edges)
+    except (TypeError, ValueError, OverflowError) as error:  # texts, ragged lists, numbers beyond 64 bits
+        raise GraphError(f"edges must hold integer node numbers ({error})") from None
     if pairs.numel() == 0:
         pairs = torch.zeros(2, 0, dtype=torch.int64, device=pairs.device)
     elif isinstance(edges, list):
@@ -267,6 +277,14 @@ def _checked_pairs(edges: Any, num_nodes: int | None) -> tuple[Tensor, Tensor, i
     largest = int(pairs.max()) if pairs.numel() else -1
     if num_nodes is None:
         num_nodes = largest + 1
+        most = max(_FREE_NUMBERS, _NUMBERS_PER_EDGE * pairs.shape[1])
+        if num_nodes > most:
+            raise GraphError(
+                f"the largest node number is {largest:,} in {pairs.shape[1]:,} edges, which would be as many nodes; "
+                "number the nodes from 0 without gaps, or say how many there are (num_nodes)"
+            )
+    if num_nodes > _MOST_NODES:
+        raise GraphError(f"a graph has at most {_MOST_NODES:,} nodes, got {num_nodes:,}")
     if pairs.numel() and int(pairs.min()) < 0:
         where = int((pairs < 0).any(0).nonzero()[0])
         raise GraphError(f"edge {where} is ({source[where]}, {target[where]}): node numbers start at 0")

@@ -2,14 +2,15 @@
 
 from hgde.kernels.backend import Backend, get_backend, set_backend
 from hgde.kernels.ball import FusedBall
+from hgde.kernels.linear import watch_linear_errors
 from hgde.kernels.ops import (
     advance,
     diffuse,
     diffuse_steps,
     edge_values,
     exp_origin,
+    link_logits,
     log_origin,
-    row_sums,
     sparse_matmul,
     tangent_sum,
     tangent_sum_global,
@@ -17,7 +18,7 @@ from hgde.kernels.ops import (
     translate_tangent,
     warm_up,
 )
-from hgde.kernels.reference import ACTIVATIONS, tangent_sum_on
+from hgde.kernels.reference import ACTIVATIONS
 from hgde.kernels.weights import AttentionWeights, ChannelWeights, EdgeWeights, LocalWeights
 
 __all__ = [
@@ -34,14 +35,14 @@ __all__ = [
     "edge_values",
     "exp_origin",
     "get_backend",
+    "link_logits",
     "log_origin",
-    "row_sums",
     "set_backend",
     "sparse_matmul",
     "tangent_sum",
     "tangent_sum_global",
     "tangent_sum_global_linear",
-    "tangent_sum_on",
     "translate_tangent",
     "warm_up",
+    "watch_linear_errors",
 ]

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from hgde.geometry import Manifold, ball, numerics
+from hgde.geometry import ball, numerics
 from hgde.graph import Graph
 from hgde.kernels.weights import AttentionWeights, ChannelWeights, EdgeWeights, LocalWeights
 
@@ -130,17 +130,6 @@ def tangent_sum(z: Tensor, graph: Graph, weights: LocalWeights, c: Tensor | floa
     return b * pull - push[:, None] * points
 
 
-def tangent_sum_on(manifold: Manifold, z: Tensor, graph: Graph, weights: LocalWeights) -> Tensor:
-    """:func:`tangent_sum` on any manifold, one ``logmap`` per edge: cost and memory ``E d``."""
-    values = edge_values(graph, weights)
-    logs = manifold.logmap(z[graph.rows], z[graph.indices])
-    v = torch.zeros_like(z).index_add(0, graph.rows, (values if values.dim() == 2 else values[:, None]) * logs)
-    if isinstance(weights, EdgeWeights) and weights.origin is not None:
-        origin = manifold.origin(*z.shape, dtype=z.dtype, device=z.device)
-        v = v + weights.origin[:, None] * manifold.logmap(z, origin)
-    return v
-
-
 def advance(
     z: Tensor,
     v: Tensor,
@@ -174,9 +163,9 @@ def _exp(x: Tensor, v: Tensor, c: Tensor) -> Tensor:
     return (b * t + spread * x) / (b * numerics.sech2(q) + spread)
 
 
-def tile_rows(nodes: int) -> int:
-    """Rows worked on together in sums over all pairs: :data:`PAIRS` pairs, whatever the number of threads."""
-    return max(1, min(nodes, PAIRS // max(nodes, 1)))
+def tile_rows(sources: int) -> int:
+    """Rows worked on together in sums over so many points: :data:`PAIRS` pairs, whatever the number of threads."""
+    return max(1, PAIRS // max(sources, 1))
 
 
 def global_rows(z: Tensor, k: Tensor, c: Tensor, rows: Tensor, q: Tensor) -> Tensor:
@@ -201,14 +190,26 @@ def _leaves_single_precision(z: Tensor, c: Tensor) -> bool:
     return bool((conformal(z, c) < NEAR_BOUNDARY).any())
 
 
-def tangent_sum_global(z: Tensor, q: Tensor, k: Tensor, c: Tensor) -> Tensor:
-    """:func:`hgde.kernels.tangent_sum_global`, a tile of rows at a time, each worked out again for its gradient."""
-    tile = tile_rows(len(z))
+def sum_over(z: Tensor, q: Tensor, y: Tensor, k: Tensor, c: Tensor) -> Tensor:
+    """``v_i`` of rows ``z, q`` summed over points ``y, k``, tile by tile, worked out again for gradients."""
+    tile = tile_rows(len(y))
     parts = [
-        checkpoint(global_rows, z, k, c, z[a : a + tile], q[a : a + tile], use_reentrant=False)
+        checkpoint(global_rows, y, k, c, z[a : a + tile], q[a : a + tile], use_reentrant=False)
         for a in range(0, len(z), tile)
     ]
     return torch.cat(parts) if parts else torch.zeros_like(z)
+
+
+def tangent_sum_global(z: Tensor, q: Tensor, k: Tensor, c: Tensor) -> Tensor:
+    """:func:`hgde.kernels.tangent_sum_global`."""
+    return sum_over(z, q, z, k, c)
+
+
+def link_logits(z: Tensor, pairs: Tensor, c: Tensor, r: Tensor | float, t: Tensor | float) -> Tensor:
+    """:func:`hgde.kernels.link_logits`."""
+    # index_select, not z[pairs]: its gradient is summed in a fixed order, so that a seed gives the same bits.
+    x, y = (z.index_select(0, end) for end in pairs)
+    return ((r - ball.dist(x, y, c).square()) / t).to(z.dtype)
 
 
 def translate_tangent(u: Tensor, point: Tensor, c: Tensor) -> Tensor:

@@ -20,6 +20,8 @@ from hgde.solvers.registry import resolve
 
 logger = logging.getLogger(__name__)
 
+MOST_STEPS = 10_000
+
 
 class AnyFlow(Protocol):
     """A flow with its graph and start."""
@@ -68,6 +70,8 @@ class HPDEBlock(nn.Module):
         is_adaptive(self.method, step, rtol, atol)
         #: Also the distance of the times of :meth:`trajectory`.
         self.step = 1.0 if step is None else step
+        if time / self.step > MOST_STEPS:
+            raise InputError(f"{time:g} in steps of {self.step:g} is more than {MOST_STEPS:,} steps; take larger ones")
         self.rtol, self.atol = rtol, atol
         self._is_checked = False
 

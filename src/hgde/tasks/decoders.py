@@ -8,7 +8,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from hgde.geometry import Manifold
+from hgde.geometry import Manifold, PoincareBall
+from hgde.kernels import link_logits
 from hgde.registry import Registry
 from hgde.sections import Section, setting
 
@@ -60,9 +61,17 @@ class FermiDirac(PairDecoder):
             self.r = nn.Parameter(torch.tensor(options.r))
             self.log_t = nn.Parameter(torch.tensor(options.t).log())
 
+    @property
+    def temperature(self) -> Tensor | float:
+        return self.t if self.log_t is None else self.log_t.exp()
+
+    def forward(self, z: Tensor, pairs: Tensor) -> Tensor:
+        if type(self.manifold) is not PoincareBall or z.dim() != 2:
+            return super().forward(z, pairs)
+        return link_logits(z, pairs, self.manifold.c, self.r, self.temperature)
+
     def compare(self, x: Tensor, y: Tensor) -> Tensor:
-        squared = self.manifold.dist(x, y).square()
-        return (self.r - squared) / (self.t if self.log_t is None else self.log_t.exp())
+        return (self.r - self.manifold.dist(x, y).square()) / self.temperature
 
 
 @DECODERS.register("dot")

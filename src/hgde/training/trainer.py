@@ -211,7 +211,7 @@ class Trainer:
 
     def _predictions(self, learner: Learner, name: str) -> Tensor:
         """What a learner says of the items of a part."""
-        return learner.predict(self._outputs(learner), self.problem.parts[name].items)
+        return learner.predict(self._outputs(learner), self.problem.parts[name].items, self.problem.graph)
 
     @contextmanager
     def _own_randomness(self) -> Iterator[None]:
@@ -284,7 +284,7 @@ class Trainer:
             }
         )
         mean = self.settings.smoothing if len(progress.history) > 1 else 0.0
-        progress.smoothed = mean * progress.smoothed + (1 - mean) * task.metric.gain(score)
+        progress.smoothed = mean * progress.smoothed + (1 - mean) * task.gain(predictions, part.truth, scores)
         keep = self.settings.keep
         is_best = rank(progress.smoothed, validation_loss, keep) > rank(progress.best_gain, progress.best_loss, keep)
         if is_best or not self.best:

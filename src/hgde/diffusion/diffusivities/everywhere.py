@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -31,7 +30,8 @@ class Mixture(Diffusivity):
     trained ``beta`` is kept in (0, 1) by a sigmoid.
     """
 
-    exact: ClassVar[bool] = True
+    landmarks: int | None = None
+    """How many nodes stand for all in the global sums; ``None``: all are summed over."""
 
     def __init__(self, width: int, local: Diffusivity, heads: int = 1, beta: float = 0.5, learn_beta: bool = False):
         super().__init__()
@@ -54,7 +54,7 @@ class Mixture(Diffusivity):
         tangent = manifold.logmap0(z)
         query, key = ((tangent @ matrix).unflatten(1, (self.heads, -1)) for matrix in (self.query, self.key))
         near = self.local(z, graph, manifold)
-        return replace(near, everywhere=GlobalWeights(query, key, self.exact), beta=self.beta)
+        return replace(near, everywhere=GlobalWeights(query, key, self.landmarks), beta=self.beta)
 
     def extra_repr(self) -> str:
         return f"heads={self.heads}, beta={self.fixed_beta}, learn_beta={self.beta_logit is not None}"

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import dataclass
 
 from hgde.diffusion.diffusivities.everywhere import Global
 from hgde.diffusion.diffusivity import DIFFUSIVITIES
+from hgde.kernels import linear
+from hgde.sections import setting
 
 
 @DIFFUSIVITIES.register("linear-global")
 class LinearGlobal(Global):
-    """Like ``global`` with ``sigmoid`` replaced by a line and the pairs by weighted centroids: cost ``N`` for ``N^2``.
+    """Like ``global``, summed over landmarks and, for what these leave out, over a cheap form: cost ``N`` for ``N^2``.
 
-    See :func:`hgde.kernels.tangent_sum_global_linear`.
+    Graphs with no more nodes than landmarks are treated exactly. See :mod:`hgde.kernels.linear`.
     """
 
-    exact: ClassVar[bool] = False
+    @dataclass(frozen=True)
+    class Settings(Global.Settings):
+        landmarks: int = setting(
+            linear.LANDMARKS,
+            "Nodes that stand for all in the sums; the error falls with their square root.",
+            at_least=2,
+        )
+
+    def __init__(self, options: Settings | None = None, width: int = 16) -> None:
+        chosen = options or self.Settings()
+        super().__init__(chosen, width)
+        self.landmarks = chosen.landmarks

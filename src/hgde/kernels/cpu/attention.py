@@ -78,7 +78,7 @@ def softmax_target(
 
 @kernel
 def softmax_source(
-    begin: Int, end: Int, s: Doubles, blocks: Ints, around: Ints, neighbours: Ints, leaving: Ints, heads: Int,
+    begin: Int, end: Int, s: Doubles, blocks: Ints, start: Ints, receivers: Ints, order: Ints, heads: Int,
     target: Reals, source: Reals, slope: Double, weighted: Int, edge: Reals, top: Doubles, mass: Doubles, grad: Reals,
     mean: Doubles, gsource: Reals,
 ) -> None:  # fmt: skip
@@ -86,11 +86,9 @@ def softmax_source(
     for j in range(blocks[begin], blocks[end]):
         for h in range(heads):
             g = 0.0
-            for place in range(around[j], around[j + 1]):
-                e = leaving[place]
-                if e >= 0:
-                    at = neighbours[place] * heads + h
-                    score = target[at] + source[j * heads + h]
-                    p = share(score, slope, top[at], mass[at]) * (1.0 if weighted == 0 else edge[e])
-                    g += p * (grad[e] - mean[at]) * (1.0 if score > 0 else slope)
+            for place in range(start[j], start[j + 1]):
+                e, at = order[place], receivers[place] * heads + h
+                score = target[at] + source[j * heads + h]
+                p = share(score, slope, top[at], mass[at]) * (1.0 if weighted == 0 else edge[e])
+                g += p * (grad[e] - mean[at]) * (1.0 if score > 0 else slope)
             gsource[j * heads + h] = g / heads

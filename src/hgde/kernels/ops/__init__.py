@@ -16,26 +16,27 @@ from torch.nn import functional
 from hgde import randomness
 from hgde.geometry import ball, numerics
 from hgde.graph import Graph, SparseFeatures
-from hgde.kernels import reference
+from hgde.kernels import linear, reference
 from hgde.kernels.backend import Backend, get_backend, use_fused
 from hgde.kernels.cpu.load import prepare
 from hgde.kernels.cpu.sizes import EXP, LOG, TRANSLATE
-from hgde.kernels.ops import attention, diffusion, maps, pairs, sparse
+from hgde.kernels.ops import attention, diffusion, links, maps, pairs, sparse
 from hgde.kernels.reference import Activation, resolve_activation
 from hgde.kernels.weights import AttentionWeights, ChannelWeights, EdgeWeights, LocalWeights, weight_tensors
 
 Eta = Tensor | Sequence[float]
 _WARM = {
-    "edge": ("edges.forward_edges", "edges.backward_rows_edges", "edges.conformal", "incidence.backward_edges"),
+    "edge": ("gradients.receivers_edges", "edges.forward_edges", "gradients.senders_edges", "edges.conformal"),
     "channel": (
+        "gradients.receivers_channels",
         "edges.forward_channels",
-        "edges.backward_rows_channels",
+        "gradients.senders_channels",
         "edges.conformal",
-        "incidence.backward_channels",
     ),
     "attention": ("attention.softmax", "attention.softmax_target", "attention.softmax_source"),
-    "global": ("pairs.pair_rows", "pairs.affinity", "rows.advance", "rows.advance_backward"),
+    "global": ("pairs.forward", "pairs.backward", "rows.advance", "rows.advance_backward"),
     "origin": ("origin.forward", "origin.backward"),
+    "links": ("links.norms", "links.logits", "links.around", "links.gradient"),
     "sparse": ("sparse.product", "sparse.drop"),
     "solver": ("maps.log", "maps.log_backward", "rows.advance", "rows.advance_backward"),
 }
@@ -45,8 +46,8 @@ def warm_up(*parts: str, dtype: torch.dtype = torch.float32) -> None:
     """Begin to compile the kernels of these parts of a model, in the background, unless they are there already.
 
     Parts: the weights (``edge``, ``attention``, which needs ``edge`` too, ``channel``, ``global``), ``origin`` for
-    encoders and decoders, ``sparse`` for sparse features, ``solver`` for solvers that call the ball's exp and log.
-    Calling it before the data are read hides the time a first run takes; nothing depends on it.
+    encoders and decoders, ``links`` for pairs, ``sparse`` for sparse features, ``solver`` for solvers that call the
+    ball's exp and log. Calling it before the data are read hides the time a first run takes; nothing depends on it.
     """
     unknown = set(parts) - set(_WARM)
     if unknown:
@@ -118,7 +119,7 @@ def _fused_steps(
     else:
         weight = edge_values(graph, weights, "fused")
     learns = _needs_gradient(z, z0, c, eta, weight, scale, extra)
-    keep = learns and 8 * z.numel() <= diffusion.KEEP_BYTES
+    keep = learns and 8 * (z.numel() + 2 * graph.num_edges) <= diffusion.KEEP_BYTES
     diffusion.prepare_for(z.dtype, index is not None, learns)
     out, _, _, projected = diffusion.diffuse(
         z, z0, c, eta, weight, scale, index, extra, graph.indptr, graph.indices, steps, mode, code, keep
@@ -231,13 +232,6 @@ def edge_values(graph: Graph, weights: LocalWeights, backend: Backend = "auto") 
     return reference.edge_values(graph, weights)
 
 
-def row_sums(graph: Graph, weights: LocalWeights, backend: Backend = "auto") -> Tensor:
-    """``sum_j a_ij`` of every node, ``[N]``, or ``[N, d]`` for channel weights; the origin's weight included."""
-    values = edge_values(graph, weights, backend)
-    total = values.new_zeros((graph.num_nodes, *values.shape[1:])).index_add(0, graph.rows, values)
-    return total + weights.origin if isinstance(weights, EdgeWeights) and weights.origin is not None else total
-
-
 def tangent_sum_global(z: Tensor, q: Tensor, k: Tensor, c: Tensor | float, backend: Backend = "auto") -> Tensor:
     """``v_i = sum_j g_ij log_{z_i}(z_j)``, ``g_ij = mean_h sigmoid(q_ih · k_jh) / sum_j' sigmoid(q_ih · k_j'h)``.
 
@@ -251,33 +245,62 @@ def tangent_sum_global(z: Tensor, q: Tensor, k: Tensor, c: Tensor | float, backe
         )
     c = _curvature(c, z)
     if use_fused(backend, z, q, k):
-        out: Tensor = pairs.all_pairs(z, q, k, c)
+        if _needs_gradient(z, q, k, c):
+            prepare(("pairs.forward", "pairs.backward"), z.dtype)
+        out: Tensor = pairs.all_pairs(z, q, k, c)[0]
         return out
     return reference.tangent_sum_global(z, q, k, c.to(z.dtype))
 
 
-def tangent_sum_global_linear(z: Tensor, q: Tensor, k: Tensor, c: Tensor | float) -> Tensor:
-    """A linear-cost stand-in for :func:`tangent_sum_global`: linear weights, points gathered as one centroid.
+def tangent_sum_global_linear(
+    z: Tensor, q: Tensor, k: Tensor, c: Tensor | float, landmarks: int = linear.LANDMARKS, backend: Backend = "auto"
+) -> Tensor:
+    """:func:`tangent_sum_global` at linear cost, ``N (landmarks + H e) d``; see :mod:`hgde.kernels.linear`.
 
-    ``sigmoid(s)`` is replaced by the line ``1/2 + b s``, with the slope ``b <= 1/4`` held so small that no weight is
-    negative (``b max|q| max|k| <= 1/2``), and ``sum_j g_ij log_{z_i}(z_j)`` by ``log_{z_i}`` of the points' weighted
-    Lorentz centroid. Both sums then factor over ``j``: cost ``N H e d`` instead of ``N^2 (d + H e)``, plain torch.
-    Exact where all points coincide; its distance from the exact sum elsewhere is in the page on performance.
+    Shapes as there. With no more nodes than landmarks it is the exact sum; beyond, its distance from it is in the page
+    on performance, and is estimated at run time (:func:`hgde.kernels.watch_linear_errors`).
     """
-    c = _curvature(c, z).to(z.dtype)
-    if z.shape[0] == 0:
-        return torch.zeros_like(z)
-    tiny = torch.finfo(z.dtype).tiny
-    b = reference.conformal(z, c)
-    lift = torch.cat([2 / b - 1, 2 * z / b], -1)
-    longest = [x.square().sum(-1).amax(0).clamp_min(tiny**0.5) for x in (q, k)]
-    slope = (0.5 * (longest[0] * longest[1]).clamp_min(tiny).rsqrt()).clamp_max(0.25)[None, :, None]
-    moved = 0.5 * lift.sum(0) + torch.einsum("ihe,hef->ihf", slope * q, torch.einsum("jhe,jf->hef", k, lift))
-    total = 0.5 * z.shape[0] + torch.einsum("ihe,he->ih", slope * q, k.sum(0))
-    centre = (moved / total[..., None]).mean(1)
-    squared = centre[:, :1].square() - c * centre[:, 1:].square().sum(-1, keepdim=True)
-    target = centre[:, 1:] / (centre[:, :1] + squared.clamp_min(torch.finfo(z.dtype).eps).sqrt())
-    return ball.logmap(z, ball.project(target, c), c)
+    if len(z) <= landmarks:
+        return tangent_sum_global(z, q, k, c, backend)
+    c = _curvature(c, z)
+    slope, flat = linear.line_slope(q, k), c.to(z.dtype)
+
+    def exact(y: Tensor, key: Tensor) -> Tensor:
+        if use_fused(backend, z, q, k):
+            if _needs_gradient(z, q, k, c):
+                prepare(("pairs.forward", "pairs.backward"), z.dtype)
+            out: Tensor = pairs.some_pairs(z, q, y, key, c)[0]
+            return out
+        return reference.sum_over(z, q, y, key, flat)
+
+    def cheap(y: Tensor, key: Tensor) -> Tensor:
+        return linear.centroid_sum(z, q, y, key, flat, slope)
+
+    return linear.with_landmarks(exact, cheap, z, k, landmarks, 2 / reference.conformal(z, flat))
+
+
+def link_logits(
+    z: Tensor,
+    pairs: Tensor,
+    c: Tensor | float,
+    r: Tensor | float = 2.0,
+    t: Tensor | float = 1.0,
+    backend: Backend = "auto",
+) -> Tensor:
+    """``(r - d(z_i, z_j)^2) / t`` of the pairs ``[2, m]`` of points ``z [N, d]``: log-odds of links, ``[m]``.
+
+    Cost ``m d``. The fused path stores three numbers for each pair; the gradient of a point is added up in the order of
+    its pairs, so it has the same bits at any number of threads.
+    """
+    if pairs.dim() != 2 or pairs.shape[0] != 2 or pairs.is_floating_point():
+        raise ValueError(f"pairs must be whole numbers [2, m], got {pairs.dtype} {list(pairs.shape)}")
+    c = _curvature(c, z)
+    if z.dim() == 2 and use_fused(backend, z):
+        if _needs_gradient(z, c, *(x for x in (r, t) if isinstance(x, Tensor))):
+            prepare(_WARM["links"], z.dtype)
+        out: Tensor = links.link_logits(z, pairs, c, _curvature(r, z), _curvature(t, z))[0]
+        return out
+    return reference.link_logits(z, pairs, c, r, t)
 
 
 def _at_origin(x: Tensor, c: Tensor, point: Tensor | None, kind: int) -> Tensor:

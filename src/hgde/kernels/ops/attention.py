@@ -84,7 +84,7 @@ def attention_backward(
     given = _scores(layout, target, source, edge, slope)
     args = (*given, top, mass, g, mean, gtarget, int(gedge.numel() > 0), gedge)
     run("attention.softmax_target", target.dtype, layout.num_blocks, _work(layout, target), 0, args)
-    around = layout.around
-    columns = (around.blocks, around.start, around.neighbours, around.leaving, *given[3:], top, mass, g, mean, gsource)
-    run("attention.softmax_source", target.dtype, around.blocks.numel() - 1, _work(layout, target), 0, columns)
+    by = layout.transposed(len(target))
+    columns = (by.blocks, by.start, by.rows, by.order, *given[3:], top, mass, g, mean, gsource)
+    run("attention.softmax_source", target.dtype, by.blocks.numel() - 1, _work(layout, target), 0, columns)
     return gtarget, gsource, gedge

@@ -43,10 +43,16 @@ class Result:
     selection: str
     tests: int
     seconds: float
+    repeated: bool = False
+    """Whether a test that killed has failed a second time by itself; results of before that was asked have not."""
 
     @property
     def is_dead(self) -> bool:
         return self.outcome in ("killed", "timeout")
+
+    @property
+    def is_settled(self) -> bool:
+        return self.outcome == "timeout" or (self.outcome == "killed" and self.repeated)
 
 
 def digest(source: bytes) -> str:
@@ -122,11 +128,11 @@ class Campaign:
                 return
             remark = self._remarks.get((mutant.path, mutant.before, mutant.after), ("",))[0]
             before = self.results.get((mutant.key, digest(self.sources[mutant.path])))
-            if remark == "equivalent" or (before is not None and (before.is_dead or remark == "accepted")):
+            if remark == "equivalent" or (before is not None and (before.is_settled or remark == "accepted")):
                 continue
             chosen = tests.select(mutant, self.known)
             selection = self._selection(chosen)
-            if before is not None and before.selection == selection:
+            if before is not None and before.outcome == "survived" and before.selection == selection:
                 continue
             self._keep(self.run_one(mutant, chosen, selection))
 
@@ -143,7 +149,7 @@ class Campaign:
         return Result(
             mutant.key, digest(source), mutant.path, mutant.function, mutant.operator, mutant.line, mutant.before,
             mutant.after, value["outcome"], value.get("by", ""), selection, value.get("tests", 0),
-            round(time.monotonic() - started, 2),
+            round(time.monotonic() - started, 2), value["outcome"] == "killed",
         )  # fmt: skip
 
     def confirm(self, mutants: Iterable[Mutant]) -> None:
@@ -158,7 +164,7 @@ class Campaign:
         failed = set(tests.failing(self.place, names, LOG))
         for result in kills:
             if result.by in failed:
-                self._keep(replace(result, outcome="unknown", selection=""))
+                self._keep(replace(result, outcome="unknown"))
         for name in failed:
             tests.forget(name)
         print(f"{len(names) - len(failed)} of {len(names)} tests that killed pass on the unchanged package", flush=True)

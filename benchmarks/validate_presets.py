@@ -3,7 +3,7 @@
     python benchmarks/validate_presets.py --data texas,cora --presets near,curved --splits 2
     python benchmarks/validate_presets.py --data cora --set gcn='{"preset": "none", "model": {"name": "gcn"}}'
 
-Every trial is a line of ``results/search-defaults.jsonl``: settings, data, split, cross-fitted score, epochs. One that is
+Every trial is a line of ``results/search-defaults.jsonl``: settings, data, split, cross-fitted score. One that is
 there already is not done again.
 """
 

@@ -58,7 +58,7 @@ class PieceFlow:
 
     def _far(self, z: Tensor, weights: GlobalWeights) -> Tensor:
         manifold = self.flow.manifold
-        if not weights.exact or not isinstance(manifold, PoincareBall):
+        if weights.landmarks is not None or not isinstance(manifold, PoincareBall):
             raise PartitionError(
                 "on a partition weights between all pairs of nodes are exact ones on the ball; choose the diffusivity "
                 "global or local-global and the space ball"

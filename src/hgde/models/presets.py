@@ -81,23 +81,39 @@ WITH_LABELS: dict[str, Preset] = {
 
 PRESETS = PLAIN | WITH_LABELS
 
-_LINKS = {"width": 32, "dropout": 0.2, "state_dropout": 0.0, "encoder_layers": 2, "encoder_activation": "relu"}
-_LINK_TRAINING = {"lr": 0.01, "weight_decay": 1e-3, "epochs": 300, "patience": 60}
-
-
-def _link_preset(**model: Any) -> Preset:
-    return {
-        "model": {**_LINKS, **model},
-        "training": _LINK_TRAINING,
-        "task": {"name": "links", "learn_fermi": True},
-    }
-
+_LINKS = {
+    "width": 32,
+    "dropout": 0.2,
+    "encoder_layers": 2,
+    "encoder_activation": "relu",
+    "encoder_bends_last": False,
+    "eta": [1.0, 0.6, 0.3],
+}
+_LINK_TRAINING = {"lr": 0.02, "warm_up": 5, "weight_decay": 1e-3, "epochs": 200, "patience": 50}
+_LINK_TASK = {"name": "links", "learn_fermi": True, "structure": True}
+_HIDING = {**_LINK_TASK, "hidden_edges": 0.2}
+"""An edge that points have moved along is easy to tell; those to be predicted are not there to move along."""
 
 LINK_PRESETS: dict[str, Preset] = {
-    "links": _link_preset(diffusivity="isotropic", time=2.0, space=_space(1.0), eta=[1.0, 0.6, 0.3]),
-    "links-symmetric": _link_preset(diffusivity="symmetric", time=2.0, space=_space(0.1), eta=[1.0, 0.3, 0.3]),
-    "links-near": _link_preset(diffusivity="isotropic", time=1.0, space=_space(1.0), eta=[0.1, 0.2, 2.0]),
-}
+    "links": {
+        "model": {**_LINKS, "diffusivity": "isotropic", "time": 2.0, "space": _space(1.0)},
+        "training": _LINK_TRAINING,
+        "task": _HIDING,
+    },
+    "links-symmetric": {
+        "model": {**_LINKS, "diffusivity": "symmetric", "time": 2.0, "space": _space(0.1), "eta": [1.0, 0.3, 0.3]},
+        "training": _LINK_TRAINING,
+        "task": _HIDING,
+    },
+    "links-near": {
+        "model": {
+            **_LINKS, "diffusivity": "isotropic", "time": 1.0, "space": _space(1.0), "eta": [0.1, 0.2, 2.0],
+            "dropout": 0.0,
+        },
+        "training": {**_LINK_TRAINING, "weight_decay": 0.0},
+        "task": _LINK_TASK,
+    },
+}  # fmt: skip
 
 FEW_LABELS = ("default", "shares", "features", "light", "curved", "attention", "default-labels")
 MANY_LABELS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from hgde.files import WriteError
 from hgde.pipeline.fitted import Fitted, facts_of
 from hgde.pipeline.folder import RunError, RunFolder
 from hgde.pipeline.prepare import Prepared, build_learner, choose_device, number_type, prepare, versions
-from hgde.pipeline.presets import RUNGS, Choice, Rung, choose, preset_names, with_preset
+from hgde.pipeline.presets import LEAST_EPOCHS, Choice, Rung, choose, preset_names, with_preset
 from hgde.pipeline.settings import Settings
 from hgde.registry import untrusted
 from hgde.sections import SettingsError
@@ -232,7 +232,7 @@ class _Run:
         names = preset_names(settings, self.prepared.problem)
         if not names:
             return None, None
-        is_race = len(names) > 1 and settings.training.epochs >= 2 * RUNGS[0] and start is None
+        is_race = len(names) > 1 and settings.training.epochs >= LEAST_EPOCHS and start is None
         if not is_race:
             self._take(with_preset(settings, names[0]))
             return None, None
@@ -258,9 +258,15 @@ class _Run:
             self.run.write_settings(settings)
 
     def _prepared_for(self, settings: Settings) -> Prepared:
-        if settings.preprocessing == self.settings.preprocessing and settings.run.dtype == self.settings.run.dtype:
-            return self.prepared
-        return prepare(settings, self.prepared.dataset, self.prepared.problem)
+        own, prepared = self.settings, self.prepared
+        if settings.preprocessing != own.preprocessing or settings.run.dtype != own.run.dtype:
+            prepared = prepare(settings, prepared.dataset, prepared.problem)
+        if settings.task == own.task:
+            return prepared
+        # The question stays as it was posed, on the same split; what a preset may change is how it is learned.
+        task = prepared.problem.task
+        answered = type(task).from_fitted(settings.task.options, task.fitted())
+        return replace(prepared, problem=replace(prepared.problem, task=answered))
 
     def _place(self, seed: int) -> Path | None:
         return None if self.run is None else self.run.file(f"seed-{seed}/checkpoint.safetensors")

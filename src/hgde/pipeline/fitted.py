@@ -87,11 +87,12 @@ class Fitted:
     def predict(self, dataset: Dataset | None = None, pairs: Tensor | None = None) -> Table:
         """The table of predictions; on the training data with truth and part of each row."""
         with own_files(self.folder if dataset is None else None):
-            outputs, known = self.outputs(dataset)
+            features, graph, known = self.inputs(dataset)
+            outputs = self.learner.eval().outputs(features, graph)
             ids = node_ids(known)
             if dataset is None and pairs is None:
                 return self.task.held_out_table(self.learner, outputs, ids, self.training_data().problem)
-        return self.task.table(self.learner, outputs, ids, None if pairs is None else pairs.to(self.device))
+        return self.task.table(self.learner, outputs, ids, None if pairs is None else pairs.to(self.device), graph)
 
     @torch.no_grad()
     def evaluate(self) -> dict[str, Scores]:
@@ -102,7 +103,7 @@ class Fitted:
             # Training edges have no non-edges beside them; an estimator's data has no test part.
             scored = PARTS if self.task.outputs is not None else PARTS[1:]
             asked = {name: problem.parts[name] for name in scored if problem.parts[name].size}
-            predicted = {name: self.learner.predict(outputs, part.items) for name, part in asked.items()}
+            predicted = {name: self.learner.predict(outputs, part.items, problem.graph) for name, part in asked.items()}
             return {name: self.task.scores(predicted[name], part.truth) for name, part in asked.items()}
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -118,15 +118,19 @@ class Learner(nn.Module):
         result: Tensor = self.model(features, graph)
         return result if self.training else result / self.temperature
 
-    def predict(self, outputs: Tensor, items: Tensor) -> Tensor:
-        """Predictions for some nodes or pairs, from the outputs of all nodes."""
-        result: Tensor = self.head(outputs, items)
+    def predict(self, outputs: Tensor, items: Tensor, graph: Graph | None = None) -> Tensor:
+        """Predictions for some nodes or pairs, from the outputs of all nodes of a graph.
+
+        A head that looks at the graph as well says so (``sees_graph``); without one it does with the outputs alone.
+        """
+        sees_graph = graph is not None and getattr(self.head, "sees_graph", False)
+        result: Tensor = self.head(outputs, items, graph) if sees_graph else self.head(outputs, items)
         return result / self.temperature if self.wants_points and not self.training else result
 
     def forward(self, features: Features, graph: Graph, items: Tensor) -> Tensor:
         """Predictions for some nodes or pairs; nodes are selected before they are read out where that is the same."""
         if self.wants_points or not self._selects_early:
-            return self.predict(self.outputs(features, graph), items)
+            return self.predict(self.outputs(features, graph), items, graph)
         return self.model.readout(self.model.embed(features, graph).index_select(0, items))
 
     def penalty(self, features: Features, graph: Graph, outputs: Tensor) -> Tensor | float:
@@ -232,7 +236,14 @@ class Task(ABC):
         return truth
 
     @abstractmethod
-    def table(self, learner: Learner, outputs: Tensor, ids: Array, pairs: Tensor | None = None) -> Table:
+    def table(
+        self,
+        learner: Learner,
+        outputs: Tensor,
+        ids: Array,
+        pairs: Tensor | None = None,
+        graph: Graph | None = None,
+    ) -> Table:
         """A row per node (per pair for links): who, the prediction, probabilities."""
 
     def held_out_table(self, learner: Learner, outputs: Tensor, ids: Array, problem: Problem) -> Table:

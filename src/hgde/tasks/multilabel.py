@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from hgde.data import Dataset
 from hgde.data.settings import DataSettings
 from hgde.data.splits import NodeSplit, node_split
+from hgde.graph import Graph
 from hgde.sections import Section, setting
 from hgde.tasks.base import TASKS, Array, Learner, Problem, Table, Task, TaskError
 from hgde.tasks.metrics import LABELS
@@ -94,7 +95,14 @@ class MultiLabel(Task):
         counted = known if weights is None else known * weights[:, None]
         return (counted * each).sum() / counted.sum()
 
-    def table(self, learner: Learner, outputs: Tensor, ids: Array, pairs: Tensor | None = None) -> Table:
+    def table(
+        self,
+        learner: Learner,
+        outputs: Tensor,
+        ids: Array,
+        pairs: Tensor | None = None,
+        graph: Graph | None = None,
+    ) -> Table:
         refuse_pairs(pairs)
         chances = torch.sigmoid(outputs.double()).cpu().numpy()
         chosen = [" ".join(name for name, p in zip(self.names, row, strict=True) if p > 0.5) for row in chances]

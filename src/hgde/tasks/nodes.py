@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from hgde.data import Dataset, DataWarning, looks_continuous
 from hgde.data.settings import DataSettings
 from hgde.data.splits import NodeSplit, node_split
+from hgde.graph import Graph
 from hgde.sections import Section, SettingsError, setting
 from hgde.tasks.base import TASKS, Array, Learner, Part, Problem, Scores, Table, Task, TaskError
 from hgde.tasks.metrics import CLASSES
@@ -149,7 +150,14 @@ class NodeClassification(Task):
         right = (predictions.argmax(-1) == truth).to(weights.dtype)
         return float((weights * right).sum() / weights.sum().clamp_min(1e-300))
 
-    def table(self, learner: Learner, outputs: Tensor, ids: Array, pairs: Tensor | None = None) -> Table:
+    def table(
+        self,
+        learner: Learner,
+        outputs: Tensor,
+        ids: Array,
+        pairs: Tensor | None = None,
+        graph: Graph | None = None,
+    ) -> Table:
         refuse_pairs(pairs)
         chances = outputs.double().softmax(-1)
         names = np.array(self.classes)

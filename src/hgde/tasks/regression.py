@@ -13,6 +13,7 @@ from torch import Tensor
 from hgde.data import Dataset
 from hgde.data.settings import DataSettings
 from hgde.data.splits import NodeSplit, node_split
+from hgde.graph import Graph
 from hgde.sections import Section, setting
 from hgde.tasks.base import TASKS, Array, Learner, Problem, Table, Task, TaskError
 from hgde.tasks.metrics import VALUES
@@ -97,7 +98,14 @@ class NodeRegression(Task):
     def natural_truth(self, truth: Tensor) -> Tensor:
         return self.natural(truth)
 
-    def table(self, learner: Learner, outputs: Tensor, ids: Array, pairs: Tensor | None = None) -> Table:
+    def table(
+        self,
+        learner: Learner,
+        outputs: Tensor,
+        ids: Array,
+        pairs: Tensor | None = None,
+        graph: Graph | None = None,
+    ) -> Table:
         refuse_pairs(pairs)
         values = self.natural(outputs).cpu().numpy()
         names = ["prediction"] if len(self.names) == 1 else [f"prediction_{name}" for name in self.names]

@@ -211,7 +211,7 @@ class Trainer:
 
     def _predictions(self, learner: Learner, name: str) -> Tensor:
         """What a learner says of the items of a part."""
-        return learner.predict(self._outputs(learner), self.problem.parts[name].items)
+        return learner.predict(self._outputs(learner), self.problem.parts[name].items, self.problem.graph)
 
     @contextmanager
     def _own_randomness(self) -> Iterator[None]:

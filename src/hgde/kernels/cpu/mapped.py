@@ -15,7 +15,7 @@ def move_layout(indptr: Tensor, indices: Tensor, move: Callable[[Tensor], Tensor
     """Work out the layout of a graph, for gradients too if it ``learns``, and put its tensors where ``move`` does."""
     layout = layout_of(indptr, indices)
     if learns:
-        _ = layout.around
+        _ = layout.transposed(indptr.numel() - 1)
     held = vars(layout)
     for name, value in held.items():
         held[name] = moved(value, move)

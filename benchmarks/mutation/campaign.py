@@ -118,8 +118,8 @@ class Campaign:
         self._remarks = remarks()
         self._digests = {name: digest((ROOT / name).read_bytes()) for name in known}
 
-    def run(self, mutants: Iterable[Mutant], until: float) -> None:
-        """Run those whose result is not known, until a moment.
+    def run(self, mutants: Iterable[Mutant], until: float, *, again: bool = False) -> None:
+        """Run those whose result is not known, until a moment; ``again``: and kills that were not repeated.
 
         Survivors are run again when their tests changed, those that were accepted are not.
         """
@@ -128,7 +128,8 @@ class Campaign:
                 return
             remark = self._remarks.get((mutant.path, mutant.before, mutant.after), ("",))[0]
             before = self.results.get((mutant.key, digest(self.sources[mutant.path])))
-            if remark == "equivalent" or (before is not None and (before.is_settled or remark == "accepted")):
+            is_done = before is not None and (before.is_settled or (before.is_dead and not again))
+            if remark == "equivalent" or is_done or (before is not None and remark == "accepted"):
                 continue
             chosen = tests.select(mutant, self.known)
             selection = self._selection(chosen)

@@ -122,8 +122,11 @@ def _rates(tallies: dict[str, Tally], size: int, seed: int) -> list[str]:
     every = [result for tally in tallies.values() for result in tally.results]
     dead = sum(result.is_dead for result in every)
     share = dead / max(len(every), 1)
-    lines += ["", f"All together: {dead} of {len(every)}, {share:.1%}.", ""]
-    return lines
+    lines += ["", f"All together: {dead} of {len(every)}, {share:.1%}."]
+    once = sum(result.outcome == "killed" and not result.repeated for result in every)
+    if once:
+        lines.append(f"Of those killed, {once} were killed before a second failure was asked for.")
+    return [*lines, ""]
 
 
 def _named(sources: dict[str, bytes], stored: dict[tuple[str, str], Result]) -> list[str]:

@@ -32,12 +32,14 @@ def main() -> None:
             known = tests.record(place, campaign.LOG)
             run = campaign.Campaign(place, sources, known)
             named = list(campaign.named(sources).values())
-            run.run(named, until)
-            # A tenth of every sample at a time, so that a run that is stopped knows something of every package.
             samples = [campaign.drawn(sources, package, chosen.size, chosen.seed)[0] for package in chosen.packages]
-            for tenth in range(10):
-                for sample in samples:
-                    run.run(sample[len(sample) * tenth // 10 : len(sample) * (tenth + 1) // 10], until)
+            for again in (False, True):
+                run.run(named, until, again=again)
+                # A tenth of every sample at a time, so that a run that is stopped knows something of every package.
+                for tenth in range(10):
+                    for sample in samples:
+                        part = sample[len(sample) * tenth // 10 : len(sample) * (tenth + 1) // 10]
+                        run.run(part, until, again=again)
             run.confirm([*named, *(mutant for sample in samples for mutant in sample)])
         report.write(sources, chosen.size, chosen.seed)
 

@@ -43,10 +43,16 @@ class Result:
     selection: str
     tests: int
     seconds: float
+    repeated: bool = False
+    """Whether a test that killed has failed a second time by itself; results of before that was asked have not."""
 
     @property
     def is_dead(self) -> bool:
         return self.outcome in ("killed", "timeout")
+
+    @property
+    def is_settled(self) -> bool:
+        return self.outcome == "timeout" or (self.outcome == "killed" and self.repeated)
 
 
 def digest(source: bytes) -> str:
@@ -112,8 +118,8 @@ class Campaign:
         self._remarks = remarks()
         self._digests = {name: digest((ROOT / name).read_bytes()) for name in known}
 
-    def run(self, mutants: Iterable[Mutant], until: float) -> None:
-        """Run those whose result is not known, until a moment.
+    def run(self, mutants: Iterable[Mutant], until: float, *, again: bool = False) -> None:
+        """Run those whose result is not known, until a moment; ``again``: and kills that were not repeated.
 
         Survivors are run again when their tests changed, those that were accepted are not.
         """
@@ -122,11 +128,12 @@ class Campaign:
                 return
             remark = self._remarks.get((mutant.path, mutant.before, mutant.after), ("",))[0]
             before = self.results.get((mutant.key, digest(self.sources[mutant.path])))
-            if remark == "equivalent" or (before is not None and (before.is_dead or remark == "accepted")):
+            is_done = before is not None and (before.is_settled or (before.is_dead and not again))
+            if remark == "equivalent" or is_done or (before is not None and remark == "accepted"):
                 continue
             chosen = tests.select(mutant, self.known)
             selection = self._selection(chosen)
-            if before is not None and before.selection == selection:
+            if before is not None and before.outcome == "survived" and before.selection == selection:
                 continue
             self._keep(self.run_one(mutant, chosen, selection))
 
@@ -143,7 +150,7 @@ class Campaign:
         return Result(
             mutant.key, digest(source), mutant.path, mutant.function, mutant.operator, mutant.line, mutant.before,
             mutant.after, value["outcome"], value.get("by", ""), selection, value.get("tests", 0),
-            round(time.monotonic() - started, 2),
+            round(time.monotonic() - started, 2), value["outcome"] == "killed",
         )  # fmt: skip
 
     def confirm(self, mutants: Iterable[Mutant]) -> None:
@@ -158,7 +165,7 @@ class Campaign:
         failed = set(tests.failing(self.place, names, LOG))
         for result in kills:
             if result.by in failed:
-                self._keep(replace(result, outcome="unknown", selection=""))
+                self._keep(replace(result, outcome="unknown"))
         for name in failed:
             tests.forget(name)
         print(f"{len(names) - len(failed)} of {len(names)} tests that killed pass on the unchanged package", flush=True)

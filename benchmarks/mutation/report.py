@@ -40,8 +40,9 @@ have changed.
   {budget:.0f} seconds of work by the record. Tests of more than {longest:.0f} seconds and those of the command line,
   the reports and most experiments are left out. More tests could only kill more.
 * **How they are run**: a parent that has imported torch once forks a child for every mutant; the child imports the
-  package from a copy in a temporary folder. The limit is three times the recorded seconds of work, and ten more. In
-  the end every test that killed is run on the unchanged package: what was killed by one that fails is tried again.
+  package from a copy in a temporary folder. The limit is three times the recorded seconds of work, and ten more.
+* **What counts as killed**: the test fails twice, the second time by itself. In the end every test that killed is run
+  on the unchanged package; what was killed by one that fails there is tried again.
 * **Equivalent mutants** do the same as the original; they are listed with reasons
   (`benchmarks/mutation/equivalent.toml`) and not counted. *Accepted* ones are counted as survivors: a test could
   notice them, and the reason says why none does.
@@ -121,8 +122,11 @@ def _rates(tallies: dict[str, Tally], size: int, seed: int) -> list[str]:
     every = [result for tally in tallies.values() for result in tally.results]
     dead = sum(result.is_dead for result in every)
     share = dead / max(len(every), 1)
-    lines += ["", f"All together: {dead} of {len(every)}, {share:.1%}.", ""]
-    return lines
+    lines += ["", f"All together: {dead} of {len(every)}, {share:.1%}."]
+    once = sum(result.outcome == "killed" and not result.repeated for result in every)
+    if once:
+        lines.append(f"Of those killed, {once} were killed before a second failure was asked for.")
+    return [*lines, ""]
 
 
 def _named(sources: dict[str, bytes], stored: dict[tuple[str, str], Result]) -> list[str]:

@@ -73,11 +73,11 @@ def _worked() -> float:
 
 
 class Recorder:
-    """A pytest plug-in: time and functions of every test that passes."""
+    """A pytest plug-in: time and functions of every test that passes. Those in ``known`` are not run again."""
 
-    def __init__(self, package: Path) -> None:
+    def __init__(self, package: Path, known: list[dict[str, Any]]) -> None:
         self.prefix = str(package) + "/"
-        self.known: list[dict[str, Any]] = []
+        self.known = known
         self._functions: set[str] = set()
         self._seen: set[Any] = set()
         self._inside = tuple(f"{self.prefix}{name}/" for name in PACKAGES)
@@ -88,6 +88,12 @@ class Recorder:
             self._seen.add(code)
             if code.co_filename.startswith(self._inside):
                 self._functions.add(f"{code.co_filename[len(self.prefix) :]}:{code.co_qualname}")
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        present = {item.nodeid for item in items}
+        self.known = [test for test in self.known if test["name"] in present]
+        before = {test["name"] for test in self.known}
+        items[:] = [item for item in items if item.nodeid not in before]
 
     def pytest_runtest_logstart(self) -> None:
         self._functions, self._seen = set(), set()
@@ -141,7 +147,10 @@ def run_pytest(files: Iterable[str], plugin: Any, *options: str) -> int:
 
 
 def record(place: Overlay, log: Path) -> dict[str, list[Known]]:
-    """The known tests by file; files that have not changed since are read, the others run."""
+    """The known tests by file; of files that have changed since, those whose names are new are run.
+
+    A record is tracing, which is slow, and only proposes tests: those that kill are confirmed.
+    """
     stored: dict[str, dict[str, Any]] = {}
     if STORE.exists():
         stored = {entry["file"]: entry for entry in map(json.loads, STORE.read_text().splitlines())}
@@ -153,7 +162,8 @@ def record(place: Overlay, log: Path) -> dict[str, list[Known]]:
         entry = stored.get(name)
         if entry is None or entry["digest"] != digest:
             started = time.perf_counter()
-            outcome, value = call(functools.partial(_record_file, place, name), log)
+            before = entry["tests"] if entry is not None else []
+            outcome, value = call(functools.partial(_record_file, place, name, before), log)
             entry = {"file": name, "digest": digest, "tests": value if outcome == "done" else []}
             with STORE.open("a") as stream:
                 stream.write(json.dumps(entry) + "\n")
@@ -163,11 +173,11 @@ def record(place: Overlay, log: Path) -> dict[str, list[Known]]:
     return result
 
 
-def _record_file(place: Overlay, name: str) -> list[dict[str, Any]]:
+def _record_file(place: Overlay, name: str, before: list[dict[str, Any]]) -> list[dict[str, Any]]:
     enter(place)
     import hgde  # noqa: F401
 
-    recorder = Recorder(place.package)
+    recorder = Recorder(place.package, before)
     run_pytest([name], recorder)
     return recorder.known
 
@@ -215,15 +225,41 @@ def run_tests(place: Overlay, chosen: list[Known], log: Path) -> dict[str, Any]:
         folders.setdefault(test.folder, []).append(test)
     ran = 0
     for tests in folders.values():
-        clean = sum(test.seconds for test in tests)
-        # The second limit is for what waits; on a machine that does much else, so does everything.
-        outcome, value = call(functools.partial(_run_folder, tests), log, 10.0 + 3.0 * clean, 600.0 + 60.0 * clean)
-        if outcome != "done":
-            return {"outcome": "timeout" if outcome == "timeout" else "killed", "by": f"{tests[0].folder} {outcome}"}
-        ran += value["ran"]
-        if value["failed"] is not None:
-            return {"outcome": "killed", "by": value["failed"], "tests": ran}
+        result = _kill(tests, log)
+        ran += result.pop("ran")
+        if result:
+            return {**result, "tests": ran}
     return {"outcome": "survived", "tests": ran}
+
+
+def _kill(tests: list[Known], log: Path) -> dict[str, Any]:
+    """Whether tests of one folder kill, and how many ran.
+
+    A test that failed is run once more by itself. If it passes then, it had failed for another reason, such as the
+    order of the tests or what else the machine does, and the others are tried without it.
+    """
+    ran = 0
+    while tests:
+        outcome, value = _limited(tests, log)
+        if outcome != "done":
+            return {"outcome": "timeout" if outcome == "timeout" else "killed", "by": f"{tests[0].folder} {outcome}",
+                    "ran": ran}  # fmt: skip
+        ran += value["ran"]
+        failed = value["failed"]
+        if failed is None:
+            break
+        alone = [test for test in tests if test.name == failed]
+        outcome, value = _limited(alone, log) if alone else ("done", value)
+        if outcome != "done" or value["failed"] is not None:
+            return {"outcome": "killed", "by": failed, "ran": ran}
+        tests = [test for test in tests if test.name != failed]
+    return {"ran": ran}
+
+
+def _limited(tests: list[Known], log: Path) -> tuple[str, Any]:
+    clean = sum(test.seconds for test in tests)
+    # The second limit is for what waits; on a machine that does much else, so does everything.
+    return call(functools.partial(_run_folder, tests), log, 10.0 + 3.0 * clean, 600.0 + 60.0 * clean)
 
 
 def failing(place: Overlay, names: Iterable[str], log: Path) -> list[str]:

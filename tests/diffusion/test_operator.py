@@ -9,11 +9,11 @@ import torch
 from hgde.diffusion import DIFFUSIVITIES, GraphFlow, make_diffusivity
 from hgde.diffusion.diffusivity import LOCAL
 from hgde.diffusion.operator import GlobalWeights, Operator
-from hgde.diffusion.plain import linear_slope
 from hgde.diffusion.stability import Stability, real_limit, stability
 from hgde.geometry import Euclidean, PoincareBall
 from hgde.graph import Graph
 from hgde.kernels import EdgeWeights
+from hgde.kernels.linear import line_slope
 from hgde.solvers.registry import resolve
 
 #: ``0 -> 1``, ``2 -> 1`` and ``1 -> 2``; node 3 is alone.
@@ -68,15 +68,15 @@ def test_without_a_local_part_edges_weigh_nothing():
     torch.testing.assert_close(operator.row_sums(GRAPH), torch.full((4,), 0.4))
 
 
-def test_the_linear_slope_leaves_no_weight_negative_and_is_no_smaller_than_needed():
+def test_the_slope_of_the_linear_form_leaves_no_weight_negative_and_is_no_smaller_than_needed():
     generator = torch.Generator().manual_seed(0)
     query, key = torch.randn(2, 30, 2, 3, generator=generator, dtype=torch.float64)
     for scale in (0.01, 3.0):
-        slope = linear_slope(scale * query, key)
+        slope = line_slope(scale * query, key)
         reach = scale * query.norm(dim=-1).amax(0) * key.norm(dim=-1).amax(0)
         assert slope.shape == (2, 1)
         assert slope[:, 0].tolist() == pytest.approx([min(0.25, 0.5 / float(r)) for r in reach])
-    assert linear_slope(0 * query, key)[:, 0].tolist() == [0.25, 0.25]
+    assert line_slope(0 * query, key)[:, 0].tolist() == [0.25, 0.25]
 
 
 @pytest.mark.parametrize("name", DIFFUSIVITIES)

@@ -4,6 +4,7 @@ from hgde.kernels.backend import Backend, get_backend, set_backend
 from hgde.kernels.ball import FusedBall
 from hgde.kernels.ops import (
     advance,
+    attend_steps,
     diffuse,
     diffuse_steps,
     edge_values,
@@ -17,10 +18,11 @@ from hgde.kernels.ops import (
     warm_up,
 )
 from hgde.kernels.reference import ACTIVATIONS
-from hgde.kernels.weights import AttentionWeights, ChannelWeights, EdgeWeights, LocalWeights
+from hgde.kernels.weights import AttentionRule, AttentionWeights, ChannelWeights, EdgeWeights, LocalWeights
 
 __all__ = [
     "ACTIVATIONS",
+    "AttentionRule",
     "AttentionWeights",
     "Backend",
     "ChannelWeights",
@@ -28,6 +30,7 @@ __all__ = [
     "FusedBall",
     "LocalWeights",
     "advance",
+    "attend_steps",
     "diffuse",
     "diffuse_steps",
     "edge_values",

@@ -17,8 +17,8 @@ FEW = 3
 
 NUMBERS = ["-1", "nan", "99999999999999999999999999", "0", "1e400", "inf", "-inf", "--5", "", "abc", "1,2", "½"]
 TEXTS = ["--5", "os:system", "\x00", "", " ", "nobody", "../..", "a:b", "x" * 5000, "Ł", "1", "null", "{}", "a=b"]
-PLAIN = [10**400, math.nan, {"name": 3}, None, True, -1, 0, -(2**63), 1e308, 5e-324, math.inf, -math.inf, "", "x" * 10_000, "\x00",
-         [], [[]], {}, ["a", 1], "os:system", object()]  # fmt: skip
+PLAIN = [10**400, math.nan, {"name": 3}, None, True, -1, 0, -(2**63), 1e308, 5e-324, math.inf, -math.inf,
+         "", "x" * 10_000, "\x00", [], [[]], {}, ["a", 1], "os:system", object()]  # fmt: skip
 LEAVES = sorted({leaf.path: leaf for owned in flat_settings().values() for leaf in owned}.items())
 
 

@@ -1,8 +1,8 @@
 """# Larger than memory
 
-A graph that does not fit into memory is cut into pieces on disk. Training says beforehand which way it takes: exact with
-everything in memory, exact with what gradients need on disk, or, where even that does not fit, in batches of pieces, which
-is not exact. From the command line it is two commands:
+A graph that does not fit into memory is cut into pieces on disk. Training says beforehand which way it takes: exact
+with everything in memory, exact with what gradients need on disk, or, where even that does not fit, in batches of
+pieces, which is not exact. From the command line it is two commands:
 
 ```bash
 hgde partition --edges edges.parquet --nodes nodes.parquet --stream --out parts
@@ -45,8 +45,8 @@ print(f"test {summary.metric.name}: {100 * summary.mean():.1f} %")
 # %% [markdown]
 # ## Use it
 #
-# The run folder is one like any other: `hgde predict` and `hgde report` take it, and so does `load`, where the graph fits
-# into memory. Where it does not, predictions are written piece by piece.
+# The run folder is one like any other: `hgde predict` takes it, and so does `load`. Predictions are written piece by
+# piece, so that a graph that did not fit in training need not fit now.
 
 # %%
 from hgde.distributed.predicting import Predictor

@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 .PHONY: help demo test test-slow test-lowest install-check docs docs-test lint format bench orders mutation fuzz kills soak reproduce-quick clean
 
 help:
-	@echo "make demo             train HGDE on a simulated epidemic and draw its embedding (about a minute)"
+	@echo "make demo             HGDE beside simpler models on two small graphs, and a page about it (well within a minute)"
 	@echo "make test             run the tests (no network, under five minutes on two cores)"
 	@echo "make docs             build the documentation in build/site; tutorials are run, warnings are errors"
 	@echo "make docs-test        run every tutorial and example, check every link"

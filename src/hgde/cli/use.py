@@ -217,8 +217,9 @@ def _load(run: Path, seed: int | None) -> Fitted:
     fitted = load(run, seed)
     if "partition" in RunFolder(run).facts():  # it has no data of its own
         return fitted
+    own = fitted.training_data().dataset
     try:
-        check_unchanged(RunFolder(run), fitted.settings, fitted.training_data().dataset)
+        check_unchanged(RunFolder(run), fitted.settings, own)
     except RunError as error:
         typer.secho(f"warning: {error}; this run goes on with its own copy", fg="yellow", err=True)
     return fitted

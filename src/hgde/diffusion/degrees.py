@@ -42,9 +42,8 @@ def degrees(graph: Graph, dtype: torch.dtype = torch.float64, *, self_loops: boo
 
 def missing_loops(graph: Graph) -> Tensor:
     """Which nodes have no edge to themselves, ``[N]``."""
-    missing = torch.ones(graph.num_nodes, dtype=torch.bool, device=graph.device)
-    missing[graph.indices[graph.rows == graph.indices]] = False
-    return missing
+    loops = torch.zeros(graph.num_nodes, dtype=torch.int64, device=graph.device)
+    return loops.index_add_(0, graph.rows, (graph.rows == graph.indices).long()) == 0
 
 
 class Remembered(Generic[T]):
@@ -55,6 +54,8 @@ class Remembered(Generic[T]):
         self._last: tuple[Graph | None, dict[torch.dtype, T]] = (None, {})
 
     def __call__(self, graph: Graph, dtype: torch.dtype) -> T:
+        if torch.compiler.is_compiling():
+            return self._compute(graph, dtype)
         # Graph and values change together, so that threads with graphs of their own never mix them up.
         known, values = self._last
         if known is not graph:

@@ -95,22 +95,22 @@ def prepare(crew: Crew) -> None:
                     f"with --ricci {local.alpha:g}"
                 )
             local.know(piece.graph, curvature)
-        if crew.scratch is not None:
-            _move_out(piece, local, crew.scratch)
+        with torch.no_grad():
+            _work_out(piece, local, crew.scratch)
 
 
-def _move_out(piece: Piece, diffusivity: Diffusivity, scratch: Scratch) -> None:
-    """Work out what depends on the piece's graph alone, and keep it in mapped files."""
+def _work_out(piece: Piece, diffusivity: Diffusivity, scratch: Scratch | None) -> None:
+    """Work out what depends on the piece's graph alone, and keep it: in memory, or in mapped files."""
     graph = piece.graph
     if diffusivity.constant_in_time:
         diffusivity(torch.zeros(graph.num_nodes, 1, dtype=piece.dtype), graph, hgde_of(piece.learner).manifold)
+    if scratch is not None:
         for value in vars(diffusivity).values():
             if isinstance(value, Remembered):
                 value.change(lambda known: moved(known, scratch.mapped))
-    move_layout(graph.indptr, graph.indices, scratch.mapped)
-    # Derived of the pattern, and read once: made again should anyone ask.
-    for name in ("rows", "degree"):
-        graph.__dict__.pop(name, None)
+        move_layout(graph.indptr, graph.indices, scratch.mapped)
+    # Eight bytes for every edge, read once, and made again should anyone ask.
+    graph.__dict__.pop("rows", None)
 
 
 @torch.no_grad()

@@ -8,7 +8,9 @@ handed, never on which pieces share its process; therein lies that results do no
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
+import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
@@ -18,6 +20,22 @@ import torch
 T = TypeVar("T")
 Operation = Callable[[dict[int, Any]], Iterable[tuple[int, Any]]]
 """What pieces meet for: takes what each brings, gives each what it goes on with, in the order in which they may."""
+
+
+_M_ARENA_MAX = -8
+
+
+def share_memory() -> None:
+    """Let all threads allocate from one place, where the C library allows it.
+
+    By default each thread has its own, and keeps what it freed to itself: with a thread for each piece a third more
+    memory is held than is in use. One piece runs at a time, so nobody waits for the other's.
+    """
+    if sys.platform.startswith("linux"):
+        import ctypes
+
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
 
 
 class OutOfStep(RuntimeError):
@@ -58,6 +76,7 @@ class Lockstep:
 
     def __init__(self, numbers: Sequence[int]) -> None:
         self.numbers = list(numbers)
+        share_memory()
         self._members: dict[int, _Member] = {}
         self._back = _closed()
         self._is_stopped = False

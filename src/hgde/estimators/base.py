@@ -33,6 +33,8 @@ class HGDEEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
     """Base of the estimators; their parameters are the settings of the same name."""
 
     task: ClassVar[str]
+    fixed: ClassVar[dict[str, Any]] = {}
+    """Settings of the task that are the estimator's own; a parameter that was set wins."""
     _fitted: Fitted
 
     def settings(self) -> Settings:
@@ -46,7 +48,7 @@ class HGDEEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
             value = self._plain(name, getattr(self, name))
             if is_given(leaf, value):
                 flat[name] = value
-        below = {"task": {"name": self.task}, "run": {"seed": seed}}
+        below = {"task": {"name": self.task, **self.fixed}, "run": {"seed": seed}}
         given = overlay(below, nested(place_flat(flat, below)))
         return make_settings(overlay(given, nested(self.options or {})))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -54,6 +54,9 @@ class HGDEEmbedder(_FromEdges):
     >>> HGDEEmbedder(width=2, epochs=2, preset="none").fit_transform(np.eye(30), edge_index=ring).shape
     (30, 2)
     """
+
+    # The points alone are to say who is linked; nothing beside them may explain it.
+    fixed: ClassVar[dict[str, Any]] = {"structure": False}
 
 
 @with_parameters("links")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -13,6 +13,24 @@ from torch import Tensor
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
+
+
+T = TypeVar("T")
+
+
+class _worked_out_once(Generic[T]):  # a decorator
+    """``functools.cached_property`` without its lock, which ``torch.compile`` cannot trace; there nothing is kept."""
+
+    def __init__(self, function: Callable[[Any], T]) -> None:
+        self.function, self.__doc__ = function, function.__doc__
+
+    def __get__(self, instance: Any, owner: type | None = None) -> T:
+        if instance is None:
+            return self  # type: ignore[return-value]  # asked of the class, by tools that read documentation
+        value = self.function(instance)
+        if not torch.compiler.is_compiling():
+            instance.__dict__[self.function.__name__] = value
+        return value
 
 
 class GraphError(ValueError):
@@ -117,12 +135,12 @@ class Graph:
     def device(self) -> torch.device:
         return self.indices.device
 
-    @cached_property
+    @_worked_out_once
     def degree(self) -> Tensor:
         """Number of edges that arrive at each node, ``[N]``."""
         return self.indptr[1:] - self.indptr[:-1]
 
-    @cached_property
+    @_worked_out_once
     def weighted_degree(self) -> Tensor:
         """Sum of the weights that arrive at each node, ``[N]`` float64; the degree where there are no weights."""
         if self.weights is None:
@@ -130,17 +148,19 @@ class Graph:
         total = torch.zeros(self.num_nodes, dtype=torch.float64, device=self.device)
         return total.index_add_(0, self.rows, self.weights)
 
-    @cached_property
+    @_worked_out_once
     def rows(self) -> Tensor:
         """The receiving node of each edge, ``[E]``."""
-        return torch.repeat_interleave(torch.arange(self.num_nodes, device=self.device), self.degree)
+        return torch.repeat_interleave(
+            torch.arange(self.num_nodes, device=self.device), self.degree, output_size=self.num_edges
+        )
 
     @property
     def edge_index(self) -> Tensor:
         """``[2, E]``: sources, then targets (PyG's convention)."""
         return torch.stack([self.indices, self.rows])
 
-    @cached_property
+    @_worked_out_once
     def by_source(self) -> tuple[Tensor, Tensor, Tensor]:
         """The same edges grouped by the node that sends: ``(indptr, targets, order)``.
 
@@ -152,13 +172,13 @@ class Graph:
         indptr[1:] = torch.cumsum(torch.bincount(self.indices, minlength=self.num_nodes), 0)
         return indptr, self.rows[order], order
 
-    @cached_property
+    @_worked_out_once
     def is_symmetric(self) -> bool:
         """Whether every edge is present in both directions, equally often; weights are not looked at."""
         indptr, targets, _ = self.by_source
         return bool(torch.equal(indptr, self.indptr)) and bool(torch.equal(targets, self.indices))
 
-    @cached_property
+    @_worked_out_once
     def undirected_edges(self) -> Tensor:
         """Each pair of joined nodes once, ``[2, M]`` with ``u < v``; self-loops left out."""
         key = torch.unique(self._pair_keys[self.rows != self.indices])
@@ -177,7 +197,7 @@ class Graph:
         low, high = torch.minimum(self.rows, self.indices), torch.maximum(self.rows, self.indices)
         return low * max(self.num_nodes, 1) + high
 
-    @cached_property
+    @_worked_out_once
     def hash(self) -> str:
         """SHA-256 of structure and weights: the same for the same graph on any machine and device."""
         digest = hashlib.sha256(b"hgde-graph-1")

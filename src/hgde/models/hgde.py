@@ -9,8 +9,9 @@ from typing import ClassVar, Literal
 from torch import Tensor, nn
 
 from hgde.diffusion import DIFFUSIVITIES, GraphFlow, make_diffusivity
-from hgde.geometry import SPACES, Curvature, Manifold, make_space
-from hgde.graph import Features, Graph
+from hgde.geometry import SPACES, Curvature, Manifold, PoincareBall, Product, make_space
+from hgde.graph import Features, Graph, SparseFeatures
+from hgde.kernels import warm_up
 from hgde.models.base import MODELS, Model, Shape, built
 from hgde.models.block import HPDEBlock
 from hgde.models.evidence import LabelEvidence
@@ -57,6 +58,12 @@ class HGDESettings(Section):
     learn_eta: bool = setting(False, "Train those weights.", inert=_without_residual)
     activation: str = setting("identity", "Activation inside the flow.", choices=ACTIVATIONS)
     encoder_layers: int = setting(1, "Linear layers of the encoder.", at_least=1)
+    encoder_width: int | None = setting(
+        None,
+        "Width of the encoder's layers before the last (default: the dimension of the space).",
+        at_least=1,
+        inert=lambda s: "the encoder has one layer" if s.encoder_layers == 1 else None,
+    )
     encoder_activation: str = setting("identity", "Activation after each layer of the encoder.", choices=ACTIVATIONS)
     encoder_bends_last: bool = setting(
         True,
@@ -111,6 +118,9 @@ class HGDE(Model):
             )
         width = settings.width
         source, target = (make_space(settings.space, width) for _ in range(2))
+        inner = width if settings.encoder_width is None else settings.encoder_width
+        if isinstance(source, Product) and inner != width:
+            raise SettingsError(f"a product space fixes the width: encoder_width must be {width}; leave it out")
         self.encoder = Encoder(
             shape.in_features,
             width,
@@ -121,6 +131,7 @@ class HGDE(Model):
             settings.encoder_layers,
             settings.state_dropout,
             settings.encoder_bends_last,
+            inner,
         )
         diffusivity = make_diffusivity(settings.diffusivity, width)
         eta = settings.eta if settings.residual else None
@@ -170,6 +181,10 @@ class HGDE(Model):
         return self.block.trajectory(self.encoder(features), graph)
 
     def begin(self, features: Features, graph: Graph) -> None:
+        weight = self.encoder.linear.weight
+        if weight.device.type == "cpu" and isinstance(self.manifold, PoincareBall):
+            sparse = ("sparse",) if isinstance(features, SparseFeatures) else ()
+            warm_up(*sparse, "origin", *self.block.kernels, dtype=weight.dtype)
         if self.start_distance > 0:
             self.encoder.scale_to(features, self.start_distance)
 

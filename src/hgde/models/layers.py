@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor, nn
 
@@ -77,6 +79,7 @@ class Encoder(nn.Module):
         dropout: on the features.
         state_dropout: on what every layer gives, so also on the tangent vectors that become the start.
         bends_last: whether the activation follows the last layer too.
+        inner_width: of the layers before the last; that of the points by default.
     """
 
     def __init__(
@@ -90,10 +93,13 @@ class Encoder(nn.Module):
         layers: int = 1,
         state_dropout: float = 0.0,
         bends_last: bool = True,
+        inner_width: int | None = None,
     ) -> None:
         super().__init__()
-        self.linear = HyperbolicLinear(in_features, width, source)
-        self.hidden = nn.ModuleList(HyperbolicLinear(width, width, source) for _ in range(layers - 1))
+        inner = width if inner_width is None else inner_width
+        widths = [*(inner for _ in range(layers - 1)), width]
+        self.linear = HyperbolicLinear(in_features, widths[0], source)
+        self.hidden = nn.ModuleList(HyperbolicLinear(*pair, source) for pair in pairwise(widths))
         self.target, self.activation = target, activation
         self.dropout, self.state_dropout, self.bends_last = dropout, state_dropout, bends_last
 

@@ -85,6 +85,7 @@ _LINKS = {
     "width": 32,
     "dropout": 0.2,
     "encoder_layers": 2,
+    "encoder_width": 32,
     "encoder_activation": "relu",
     "encoder_bends_last": False,
     "eta": [1.0, 0.6, 0.3],

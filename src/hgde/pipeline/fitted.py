@@ -48,6 +48,10 @@ class Fitted:
             if self.folder is None:
                 raise RunError("this model does not know the data it was trained on; give some")
             dataset = self.folder.data()
+            if dataset.num_nodes != self.shape.num_nodes:
+                raise RunError(
+                    f"{self.folder.path}: a model of {self.shape.num_nodes:,} nodes, and data of {dataset.num_nodes:,}"
+                )
             problem = self.folder.problem(self.task, dataset.graph)
             stored = dataset.inputs(self.settings.task.name, self.settings.data.protocol, problem.graph)
             try:

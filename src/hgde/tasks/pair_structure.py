@@ -28,9 +28,9 @@ _adjacencies: WeakKeyDictionary[Graph, csr_matrix] = WeakKeyDictionary()
 def pair_structure(graph: Graph, pairs: Tensor) -> Tensor:
     """Five numbers for each of the pairs ``[2, m]``: float32 ``[m, 5]``.
 
-    Logarithms of one plus: common neighbours; their sum of ``1 / log degree`` (Adamic-Adar); their sum of ``1 / degree``
-    (resource allocation); the product and the ratio of the degrees, the pair's own edge not counted. Cost per pair: the
-    smaller degree.
+    Logarithms of one plus: common neighbours; their sum of ``1 / log degree`` (Adamic-Adar); their sum of
+    ``1 / degree`` (resource allocation); the product and the ratio of the degrees, the pair's own edge not counted.
+    Cost per pair: the smaller degree.
     """
     adjacency = _adjacencies.get(graph)
     if adjacency is None:

@@ -96,6 +96,10 @@ def load_weights(module: torch.nn.Module, weights: Mapping[str, Tensor], source:
             types = f"{weights[name].dtype}, the model's are {value.dtype}"
             raise CheckpointError(f"{source} does not fit the model: weights {name!r} are {types}")
     module.load_state_dict(dict(weights))
+    for name, value in module.state_dict().items():
+        # Parts that share a weight, such as the curvature of one space, each store it: they must agree.
+        if not torch.equal(value, weights[name].to(value.device)):
+            raise CheckpointError(f"{source} does not fit the model: weights {name!r} are stored twice, and differ")
 
 
 def flatten_optimiser(prefix: str, optimiser: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -98,6 +98,10 @@ class Ricci(Diffusivity):
         self._prepared = (graph, ollivier_ricci(graph, alpha=self.alpha, cache=True))
         self._known(graph, torch.get_default_dtype())
 
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        return ("channel",)
+
     def forward(self, z: Tensor, graph: Graph, manifold: Manifold) -> Operator:
         known = self._known(graph, z.dtype)
         with_loop = known.values if known.looped is None else torch.cat([known.values, known.values.new_zeros(1, 1)])

@@ -1,4 +1,4 @@
-"""Passes over the edges of a graph: one step of diffusion forward. Its gradient is in :mod:`~hgde.kernels.cpu.gradients`.
+"""Passes over the edges of a graph: one step of diffusion. Its gradient is in :mod:`~hgde.kernels.cpu.gradients`.
 
 A pass works on a range of *blocks* of rows. Blocks depend on the graph alone, each writes its own rows and its own line
 of ``partial``, and those lines are added in order afterwards: the result does not depend on the number of threads.

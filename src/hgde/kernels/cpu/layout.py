@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -44,6 +45,11 @@ class Layout:
         self._transposed: Transposed | None = None
         self._most: dict[int, int] = {}
 
+    def is_of(self, indptr: Tensor, indices: Tensor) -> bool:
+        """Whether the pattern is this one."""
+        sizes = (indptr.numel(), indices.numel()) == (self.indptr.numel(), self.indices.numel())
+        return sizes and torch.equal(self.indptr, indptr) and torch.equal(self.indices, indices)
+
     @property
     def num_blocks(self) -> int:
         return self.blocks.numel() - 1
@@ -78,6 +84,8 @@ def _narrow(array: Array) -> Tensor:
 
 
 _layouts: WeakIdKeyDictionary = WeakIdKeyDictionary()
+#: The last ones. A compiled program makes the tensors of the same graph anew at every call.
+_recent: deque[Layout] = deque(maxlen=2)
 _narrowed: WeakIdKeyDictionary = WeakIdKeyDictionary()
 
 
@@ -85,7 +93,12 @@ def layout_of(indptr: Tensor, indices: Tensor) -> Layout:
     """The layout of a CSR pattern, remembered as long as its ``indices`` live."""
     found: tuple[int, Layout] | None = _layouts.get(indices)
     if found is None or found[0] != indices._version:
-        found = _layouts[indices] = (indices._version, Layout(indptr.detach(), indices.detach()))
+        equal = (layout for layout in tuple(_recent) if layout.is_of(indptr, indices))
+        layout = next(equal, None)
+        if layout is None:
+            layout = Layout(indptr.detach(), indices.detach())
+            _recent.append(layout)
+        found = _layouts[indices] = (indices._version, layout)
     return found[1]
 
 

@@ -22,6 +22,8 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from hgde import files
 from hgde.kernels.cpu import compile as compiler
 
@@ -58,6 +60,8 @@ def function(name: str, real: str) -> Function:
 
 def prepare(names: Sequence[str], dtype: Any) -> None:
     """Begin to compile those kernels that are neither in memory nor stored, without waiting for them."""
+    if torch.compiler.is_compiling():
+        return
     real = str(dtype).removeprefix("torch.")
     for name in names:
         key = (name, real)

@@ -38,7 +38,9 @@ _WARM = {
     "origin": ("origin.forward", "origin.backward"),
     "links": ("links.norms", "links.logits", "links.around", "links.gradient"),
     "sparse": ("sparse.product", "sparse.drop"),
+    "advance": ("rows.advance", "rows.advance_backward"),
     "solver": ("maps.log", "maps.log_backward", "rows.advance", "rows.advance_backward"),
+    "transport": ("maps.transport", "maps.transport_backward", "maps.shrink", "maps.shrink_backward"),
 }
 
 
@@ -46,8 +48,9 @@ def warm_up(*parts: str, dtype: torch.dtype = torch.float32) -> None:
     """Begin to compile the kernels of these parts of a model, in the background, unless they are there already.
 
     Parts: the weights (``edge``, ``attention``, which needs ``edge`` too, ``channel``, ``global``), ``origin`` for
-    encoders and decoders, ``links`` for pairs, ``sparse`` for sparse features, ``solver`` for solvers that call the
-    ball's exp and log. Calling it before the data are read hides the time a first run takes; nothing depends on it.
+    encoders and decoders, ``links`` for pairs, ``sparse`` for sparse features, ``advance`` for steps from tangent
+    vectors at hand, ``solver`` for solvers that call the ball's exp and log, ``transport`` for those that carry vectors
+    too. Calling it before the data are read hides the time a first run takes; nothing depends on it.
     """
     unknown = set(parts) - set(_WARM)
     if unknown:

@@ -85,7 +85,9 @@ class _Step:
         self._conformal(z)
         layout, gz = self.layout, torch.empty_like(z)
         common, g = self._common(z, z0, kept), into.sums
-        group, weights, given, told = 1, (), (_pointer(into.extra),), into.values
+        group, told = 1, into.values
+        weights: tuple[Any, ...] = ()
+        given: tuple[Any, ...] = (_pointer(into.extra),)
         if self.channels:
             assert into.table is not None
             group, told = -(-layout.num_blocks // into.copies), into.extra

@@ -29,8 +29,8 @@ OWN = {
 }
 #: All that is recorded; folders of tests that run everything for a long time would only be slow here.
 RECORDED = (
-    "geometry", "solvers", "diffusion", "tasks", "training", "pipeline", "models/test_hgde_model.py",
-    "models/test_spaces.py", "experiments/test_free_baselines.py",
+    "geometry", "solvers", "diffusion", "tasks", "training", "pipeline/test_fit.py", "pipeline/test_folder.py",
+    "models/test_hgde_model.py", "models/test_spaces.py", "experiments/test_free_baselines.py",
 )  # fmt: skip
 #: Tests longer than this are left out: they would be run for every mutant of what they touch.
 LONGEST = 20.0

@@ -49,7 +49,7 @@ class Mixture(Diffusivity):
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        return ("global" if self.exact else "advance", *self.local.kernels)
+        return ("global" if self.landmarks is None else "advance", *self.local.kernels)
 
     def prepare(self, graph: Graph) -> None:
         self.local.prepare(graph)

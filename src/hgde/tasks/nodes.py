@@ -72,7 +72,7 @@ class NodeClassification(Task):
     Settings = NodeSettings
     kind = CLASSES
     default_metric = "accuracy"
-    reported = ("accuracy", "balanced_accuracy", "binary_f1", "macro_f1", "log_loss", "calibration_error")
+    reported = ("accuracy", "balanced_accuracy", "macro_f1", "log_loss", "calibration_error")
 
     options: NodeSettings
 

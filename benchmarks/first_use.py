@@ -24,28 +24,18 @@ name, dtype = sys.argv[1], getattr(torch, sys.argv[2])
 start, used = time.perf_counter(), time.process_time()
 import numpy as np
 from scipy import sparse
-from hgde.diffusion import GraphFlow, make_diffusivity
-from hgde.geometry import PoincareBall
 from hgde.graph import Graph, SparseFeatures
-from hgde.kernels import log_origin, warm_up
-from hgde.models.block import HPDEBlock
-from hgde.models.encoder import Encoder
+from hgde.models import HGDE, Shape
+from hgde.sections import build
 imported = time.perf_counter()
-needed = {
-    "isotropic": ("edge",), "attention": ("edge", "attention", "solver"), "ricci": ("channel",),
-    "global": ("global", "edge", "solver"), "local-global": ("global", "edge", "attention", "solver"),
-}
-warm_up("sparse", "origin", *needed.get(name, ("edge", "solver")), dtype=dtype)
 torch.manual_seed(0)
 torch.set_default_dtype(dtype)
 graph = Graph.from_edges(torch.randint(0, 60, (2, 150)), 60, self_loops=True)
 matrix = sparse.random(60, 40, 0.2, "csr", random_state=np.random.default_rng(0))
 features = SparseFeatures.from_scipy(matrix, dtype)
-source, target = PoincareBall(1.0, learnable=True), PoincareBall(1.0, learnable=True)
-encoder = Encoder(40, 16, source, target)
-flow = GraphFlow(target, make_diffusivity(name, 16), eta=(1.0, 0.6, 0.1))
-block = HPDEBlock(flow, time=2.0, method="heuler")
-out = log_origin(block(encoder(features), graph), target.c)
+model = HGDE(build(HGDE.Settings, {"time": 2.0, "diffusivity": name}), Shape(40, 60, 3))
+model.begin(features, graph)
+out = model(features, graph)
 forward = time.perf_counter()
 out.square().sum().backward()
 end = time.perf_counter()

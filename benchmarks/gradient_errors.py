@@ -1,10 +1,12 @@
-"""Errors of float32 gradients of one evaluation of the flow, compiled and plain, against float64 on the same points.
+"""Errors of float32 gradients of one evaluation of the flow, compiled and plain, on the very same points.
 
     python benchmarks/gradient_errors.py            # the table of docs/numerics.md
     python benchmarks/gradient_errors.py --check    # only what is asked of it; exit code 1 if it is not met
 
 Points lie in random directions at one distance from the origin, so that neighbours are about twice as far apart: the
-hardest case. The relative error is that of the whole gradient, ``|g32 - g64| / |g64|``.
+hardest case: at the last distance float64 itself has five digits left. So the truth is worked out in 80-bit arithmetic,
+from the definitions (:mod:`extended`). The relative error is that of the whole gradient, ``|g32 - g| / |g|``, over all
+seeds together.
 """
 
 from __future__ import annotations
@@ -13,7 +15,10 @@ import argparse
 import sys
 from collections.abc import Callable
 
+import numpy as np
 import torch
+from extended import Number
+from extended import gradients as gradients_of
 from torch import Tensor
 
 from hgde.graph import Graph
@@ -21,13 +26,15 @@ from hgde.kernels import AttentionWeights, ChannelWeights, EdgeWeights, diffuse_
 from hgde.kernels.weights import LocalWeights
 
 DISTANCES = (0.1, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0)
-#: Up to here gradients are held to :func:`allowed`, beyond it to plain torch. At the last distance neighbours are so
-#: far apart that float64 itself is good to five digits, and plain torch shares its rounding errors.
+#: Up to here gradients are held to :func:`allowed` besides plain torch.
 FARTHEST = 8.0
+#: Compiled gradients are no worse than plain ones but for the noise of rounding.
+NOISE = 1.1
 #: Rounding the result costs this much; below it, none is worse.
 ROUNDING = 4 * torch.finfo(torch.float32).eps
-NODES, EDGES, WIDTH, SEEDS = 300, 900, 16, 3
+NODES, EDGES, WIDTH, SEEDS = 300, 900, 16, 8
 ETA = (1.0, 0.6, 0.1)
+SLOPE = 0.2
 
 Errors = dict[str, float]
 
@@ -40,7 +47,8 @@ def points(distance: float, seed: int) -> Tensor:
 
 
 def weight_kinds(graph: Graph, seed: int) -> dict[str, tuple[list[Tensor], Callable[..., LocalWeights]]]:
-    """For each kind, float32 tensors and how weights are made of them; rows sum to one."""
+    """For each kind, float32 tensors and how weights are made of them; rows sum to one at most, so that no point moves
+    out of float32's reach, where projection would hide everything else."""
     generator = torch.Generator().manual_seed(100 + seed)
 
     def draw(*shape: int) -> Tensor:
@@ -55,7 +63,7 @@ def weight_kinds(graph: Graph, seed: int) -> dict[str, tuple[list[Tensor], Calla
         "edge with origin": ([symmetric, rest], EdgeWeights),
         "attention": ([draw(NODES, 2) - 0.5, draw(NODES, 2) - 0.5], AttentionWeights),
         "channel": (
-            [0.5 + draw(8, WIDTH), share[:, None].expand(NODES, WIDTH).contiguous()],
+            [0.3 + 0.6 * draw(8, WIDTH), share[:, None].expand(NODES, WIDTH).contiguous()],
             lambda table, scale: ChannelWeights(table, index, scale),
         ),
     }
@@ -65,7 +73,7 @@ def gradients(
     graph: Graph, z: Tensor, tensors: list[Tensor], build: Callable[..., LocalWeights], residual: bool,
     dtype: torch.dtype, backend: str, toward: Tensor,
 ) -> dict[str, Tensor]:  # fmt: skip
-    leaves = [t.to(dtype).requires_grad_() for t in (z, *tensors)]
+    leaves = [t.to(dtype, copy=True).requires_grad_() for t in (z, *tensors)]
     c = torch.tensor(1.0, dtype=torch.float64, requires_grad=True)
     eta = torch.tensor(ETA, dtype=torch.float64, requires_grad=True) if residual else None
     out = diffuse_steps(leaves[0], graph, build(*leaves[1:]), c, 1, leaves[0], eta, backend=backend)  # type: ignore[arg-type]
@@ -77,24 +85,88 @@ def gradients(
     return {**found, "eta": rest[count + 1].double()} if eta is not None else found
 
 
+def truth(
+    graph: Graph, z: Tensor, kind: str, tensors: list[Tensor], index: Tensor, residual: bool, toward: Tensor
+) -> dict[str, Tensor]:
+    """The same gradients from the definitions, in 80-bit arithmetic."""
+    points, c = Number(z.numpy()), Number(1.0)
+    given, eta = [Number(t.numpy()) for t in tensors], [Number(e) for e in ETA]
+    rows, columns = graph.rows.numpy(), graph.indices.numpy()
+    x, y = points[rows], points[columns]
+    b = 1.0 - c * (points * points).total()
+    t = y - x
+    delta = c * (t * t).total()
+    logs = _log(x, t, delta, b[rows], b[columns], c)
+    if kind == "attention":
+        score = given[0][rows] + given[1][columns]
+        lifted = score.map(lambda s: np.where(s > 0, s, SLOPE * s), lambda s: np.where(s > 0, 1, SLOPE)).exp()
+        weights = (lifted / lifted.sum_rows(rows, NODES)[rows]).total() / given[0].value.shape[1]
+        pull = (weights * logs).sum_rows(rows, NODES)
+    elif kind == "channel":
+        pull = given[1] * (given[0][index.numpy()] * logs).sum_rows(rows, NODES)
+    else:
+        pull = (_column(given[0]) * logs).sum_rows(rows, NODES)
+    if kind == "edge with origin":
+        nothing = Number(np.zeros_like(points.value))
+        pull = pull + _column(given[1]) * _log(points, nothing - points, 1.0 - b, b, Number(1.0), c)
+    out = _exp(points, pull, b, c)
+    if residual:
+        parts = [(out, eta[0]), (points, eta[1]), (points, eta[2])]
+        top, bottom = Number(np.zeros_like(points.value)), Number(0.0)
+        for part, weight in parts:
+            factor = 2.0 / (1.0 - c * (part * part).total())
+            top, bottom = top + weight * factor * part, bottom + weight * (factor - 1.0)
+        whole = top / bottom
+        out = whole / ((1.0 - c * (whole * whole).total()).sqrt() + 1.0)
+    wanted = [points, c, *given, *(eta if residual else [])]
+    g_points, g_c, *rest = (torch.as_tensor(g.astype(np.float64)) for g in gradients_of(out, toward.numpy(), wanted))
+    found = {"points": g_points, "weights": torch.cat([g.flatten() for g in rest[: len(given)]]), "curvature": g_c}
+    return {**found, "eta": torch.stack(rest[len(given) :])} if residual else found
+
+
+def _column(values: Number) -> Number:
+    return Number(values.value[:, None], [(values, lambda g: g[:, 0])])
+
+
+def _log(x: Number, t: Number, delta: Number, b_x: Number, b_y: Number, c: Number) -> Number:
+    """``log_x(x + t)`` by Möbius addition, ``delta = c|t|^2``."""
+    product = b_x * b_y
+    den = product + delta
+    across = (b_x * t - delta * x) / den  # (-x) + y
+    size = (c * (across * across).total()).sqrt()
+    return b_x * size.artanh(product / den) / size * across
+
+
+def _exp(x: Number, v: Number, b: Number, c: Number) -> Number:
+    """``x + tanh(sqrt(c) |v| / B) v / (sqrt(c) |v|)``, the sum being Möbius addition."""
+    size = (c * (v * v).total()).sqrt()
+    u = (size / b).tanh() / size * v
+    inner, square = 2.0 * c * (x * u).total(), c * (u * u).total()
+    return ((1.0 + inner + square) * x + b * u) / (1.0 + inner + (1.0 - b) * square)
+
+
 def measure(distance: float, residual: bool) -> dict[tuple[str, str], tuple[float, float]]:
-    """``{(weights, gradient): (compiled, plain)}``, the geometric mean over seeds."""
+    """``{(weights, gradient): (compiled, plain)}``."""
     generator = torch.Generator().manual_seed(0)
     graph = Graph.from_edges(torch.randint(0, NODES, (2, EDGES), generator=generator), NODES)
+    lacking = (graph.degree == 0).nonzero().flatten()  # nodes without neighbours: their step is 0/0 in the definitions
+    ring = torch.stack([lacking, (lacking + 1) % NODES])
+    graph = Graph.from_edges(torch.cat([graph.edge_index, ring], 1), NODES)
     sums: dict[tuple[str, str], list[Tensor]] = {}
     for seed in range(SEEDS):
         z, toward = points(distance, seed), torch.randn(NODES, WIDTH, generator=generator)
         for kind, (tensors, build) in weight_kinds(graph, seed).items():
-            right = gradients(graph, z, tensors, build, residual, torch.float64, "reference", toward)
+            index = build(*tensors).index if kind == "channel" else graph.indices  # type: ignore[union-attr]
+            right = truth(graph, z, kind, tensors, index, residual, toward)
             both = [
                 gradients(graph, z, tensors, build, residual, torch.float32, backend, toward)
                 for backend in ("fused", "reference")
             ]
             for name, exact in right.items():
-                errors = torch.stack([(found[name] - exact).norm() / exact.norm() for found in both])
-                sums.setdefault((kind, name), []).append(errors.clamp_min(1e-9).log())
-    means = {key: torch.stack(logs).mean(0).exp() for key, logs in sums.items()}
-    return {key: (float(mean[0]), float(mean[1])) for key, mean in means.items()}
+                terms = [(found[name] - exact).square().sum() for found in both]
+                sums.setdefault((kind, name), []).append(torch.stack([*terms, exact.square().sum()]))
+    totals = {key: torch.stack(squares).sum(0) for key, squares in sums.items()}
+    return {key: (float((a / n).sqrt()), float((b / n).sqrt())) for key, (a, b, n) in totals.items()}
 
 
 def allowed(distance: float) -> float:
@@ -108,7 +180,7 @@ def failures(distance: float, table: dict[tuple[str, str], tuple[float, float]])
         where = f"{kind}, {name} at {distance:g}"
         if fused > max(allowed(distance), ROUNDING) and distance <= FARTHEST:
             found.append(f"{where}: {fused:.1e} is above {allowed(distance):.0e}")
-        if fused > max(1.5 * plain, ROUNDING) and distance < DISTANCES[-1]:
+        if fused > max(NOISE * plain, ROUNDING):
             found.append(f"{where}: compiled {fused:.1e} is worse than plain {plain:.1e}")
     return found
 

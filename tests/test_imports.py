@@ -36,7 +36,8 @@ ALLOWED = {
     "estimators": _USED,
     "experiments": _USED | {"report", "estimators"},
     "bench": _USED,
-    "cli": _USED | {"estimators", "report", "experiments", "bench"},
+    "distributed": _USED,
+    "cli": _USED | {"estimators", "report", "experiments", "bench", "distributed"},
 }
 """Part of the package, and the parts it may import: one direction, no way back."""
 

@@ -21,7 +21,6 @@ def main() -> None:
     parser.add_argument("--packages", nargs="+", default=list(tests.PACKAGES), choices=tests.PACKAGES)
     parser.add_argument("--minutes", type=float, default=math.inf, help="stop after so long; the next run goes on")
     parser.add_argument("--report", action="store_true", help="only write docs/mutation.md from what is known")
-    parser.add_argument("--controls", action="store_true", help="also run the tests on the unchanged package")
     chosen = parser.parse_args()
     until = time.monotonic() + 60 * chosen.minutes
     with processes.overlay() as place:
@@ -32,15 +31,16 @@ def main() -> None:
             processes.warm_up()
             known = tests.record(place, campaign.LOG)
             run = campaign.Campaign(place, sources, known)
-            if chosen.controls:
-                for package in chosen.packages:
-                    run.control(package)
-            run.run(campaign.named(sources).values(), until)
-            # A tenth of every sample at a time, so that a run that is stopped knows something of every package.
+            named = list(campaign.named(sources).values())
             samples = [campaign.drawn(sources, package, chosen.size, chosen.seed)[0] for package in chosen.packages]
-            for tenth in range(10):
-                for sample in samples:
-                    run.run(sample[len(sample) * tenth // 10 : len(sample) * (tenth + 1) // 10], until)
+            for again in (False, True):
+                run.run(named, until, again=again)
+                # A tenth of every sample at a time, so that a run that is stopped knows something of every package.
+                for tenth in range(10):
+                    for sample in samples:
+                        part = sample[len(sample) * tenth // 10 : len(sample) * (tenth + 1) // 10]
+                        run.run(part, until, again=again)
+            run.confirm([*named, *(mutant for sample in samples for mutant in sample)])
         report.write(sources, chosen.size, chosen.seed)
 
 

@@ -9,7 +9,7 @@ import json
 import time
 import tomllib
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from benchmarks.mutation import operators, tests
@@ -19,11 +19,13 @@ from benchmarks.mutation.processes import ROOT, Overlay, call
 HERE = Path(__file__).parent
 RESULTS = ROOT / "results" / "mutation.jsonl"
 LOG = ROOT / "build" / "mutation" / "log.txt"
+#: The key of the result that says whether the tests that killed pass on the unchanged package.
+CONTROL = "control:killers"
 
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a mutant: ``killed`` by a test, ``timeout``, or ``survived``.
+    """What became of a mutant: ``killed`` by a test, ``timeout``, ``survived``, or ``unknown`` after all.
 
     ``digest`` is that of the file it was made of, ``selection`` that of the tests it was run against.
     """
@@ -41,14 +43,25 @@ class Result:
     selection: str
     tests: int
     seconds: float
+    repeated: bool = False
+    """Whether a test that killed has failed a second time by itself; results of before that was asked have not."""
 
     @property
     def is_dead(self) -> bool:
         return self.outcome in ("killed", "timeout")
 
+    @property
+    def is_settled(self) -> bool:
+        return self.outcome == "timeout" or (self.outcome == "killed" and self.repeated)
+
 
 def digest(source: bytes) -> str:
     return hashlib.sha256(source).hexdigest()[:16]
+
+
+def state(sources: dict[str, bytes]) -> str:
+    """A digest of all files that are changed."""
+    return digest("\n".join(f"{path} {digest(source)}" for path, source in sorted(sources.items())).encode())
 
 
 def named(sources: dict[str, bytes]) -> dict[str, Mutant]:
@@ -102,20 +115,25 @@ class Campaign:
         self.place, self.sources, self.known = place, sources, known
         self.results = stored()
         self._stamp = 0
-        self._skipped = remarks()
+        self._remarks = remarks()
         self._digests = {name: digest((ROOT / name).read_bytes()) for name in known}
 
-    def run(self, mutants: Iterable[Mutant], until: float) -> None:
-        """Run those whose result is not known, until a moment. Survivors are run again when their tests changed."""
+    def run(self, mutants: Iterable[Mutant], until: float, *, again: bool = False) -> None:
+        """Run those whose result is not known, until a moment; ``again``: and kills that were not repeated.
+
+        Survivors are run again when their tests changed, those that were accepted are not.
+        """
         for mutant in mutants:
             if time.monotonic() > until:
                 return
-            if self._skipped.get((mutant.path, mutant.before, mutant.after), ("",))[0] == "equivalent":
+            remark = self._remarks.get((mutant.path, mutant.before, mutant.after), ("",))[0]
+            before = self.results.get((mutant.key, digest(self.sources[mutant.path])))
+            is_done = before is not None and (before.is_settled or (before.is_dead and not again))
+            if remark == "equivalent" or is_done or (before is not None and remark == "accepted"):
                 continue
             chosen = tests.select(mutant, self.known)
             selection = self._selection(chosen)
-            before = self.results.get((mutant.key, digest(self.sources[mutant.path])))
-            if before is not None and (before.is_dead or before.selection == selection):
+            if before is not None and before.outcome == "survived" and before.selection == selection:
                 continue
             self._keep(self.run_one(mutant, chosen, selection))
 
@@ -132,17 +150,31 @@ class Campaign:
         return Result(
             mutant.key, digest(source), mutant.path, mutant.function, mutant.operator, mutant.line, mutant.before,
             mutant.after, value["outcome"], value.get("by", ""), selection, value.get("tests", 0),
-            round(time.monotonic() - started, 2),
+            round(time.monotonic() - started, 2), value["outcome"] == "killed",
         )  # fmt: skip
 
-    def control(self, package: str) -> Result:
-        """No change at all, against the tests of a package: it has to survive, or kills mean nothing."""
-        path = next(path for path in self.sources if path.startswith(package + "/"))
-        nothing = Mutant(path, "", "control", 1, 0, 0, b"", "nothing", "nothing", f"control:{package}")
-        chosen = tests.own_tests(package, self.known)
-        result = self.run_one(nothing, chosen, self._selection(chosen))
-        self._keep(result)
-        return result
+    def confirm(self, mutants: Iterable[Mutant]) -> None:
+        """Run every test that killed one of these on the unchanged package: it has to pass, or its kills mean nothing.
+
+        What a test that fails has killed is not known any more, and its file is recorded anew by the next run.
+        """
+        known = [self.results.get((mutant.key, digest(self.sources[mutant.path]))) for mutant in mutants]
+        kills = [result for result in known if result is not None and result.by.startswith("tests/")]
+        kills = [result for result in kills if result.outcome == "killed" and ".py" in result.by]
+        names = sorted({result.by for result in kills})
+        failed = set(tests.failing(self.place, names, LOG))
+        for result in kills:
+            if result.by in failed:
+                self._keep(replace(result, outcome="unknown"))
+        for name in failed:
+            tests.forget(name)
+        print(f"{len(names) - len(failed)} of {len(names)} tests that killed pass on the unchanged package", flush=True)
+        outcome, by = "killed" if failed else "survived", min(failed, default="")
+        self._keep(
+            Result(
+                CONTROL, state(self.sources), "", "", "control", 0, "nothing", "nothing", outcome, by, "", len(names), 0
+            )
+        )
 
     def _selection(self, chosen: list[tests.Known]) -> str:
         names = sorted(f"{test.name} {self._digests[test.file]}" for test in chosen)

@@ -41,6 +41,8 @@ have changed.
   the reports and most experiments are left out. More tests could only kill more.
 * **How they are run**: a parent that has imported torch once forks a child for every mutant; the child imports the
   package from a copy in a temporary folder. The limit is three times the recorded seconds of work, and ten more.
+* **What counts as killed**: the test fails twice, the second time by itself. In the end every test that killed is run
+  on the unchanged package; what was killed by one that fails there is tried again.
 * **Equivalent mutants** do the same as the original; they are listed with reasons
   (`benchmarks/mutation/equivalent.toml`) and not counted. *Accepted* ones are counted as survivors: a test could
   notice them, and the reason says why none does.
@@ -70,7 +72,7 @@ def write(sources: dict[str, bytes], size: int, seed: int) -> None:
     tallies = {package: _tally(sources, package, size, seed, stored, remarks) for package in tests.PACKAGES}
     parts = [_HEAD.format(budget=tests.BUDGET, longest=tests.LONGEST, few=tests.FEW), *_rates(tallies, size, seed)]
     parts += _named(sources, stored)
-    parts += _controls(stored)
+    parts += _control(sources, stored)
     parts += _survivors(tallies, remarks)
     parts += _equivalent(tallies)
     PAGE.write_text("\n".join(parts) + "\n")
@@ -94,7 +96,7 @@ def _tally(
         result = stored.get((mutant.key, campaign.digest(sources[mutant.path])))
         if kind == "equivalent":
             tally.equivalent.append((mutant, reason))
-        elif result is None:
+        elif result is None or result.outcome == "unknown":
             tally.missing += 1
         else:
             tally.results.append(result)
@@ -120,8 +122,11 @@ def _rates(tallies: dict[str, Tally], size: int, seed: int) -> list[str]:
     every = [result for tally in tallies.values() for result in tally.results]
     dead = sum(result.is_dead for result in every)
     share = dead / max(len(every), 1)
-    lines += ["", f"All together: {dead} of {len(every)}, {share:.1%}.", ""]
-    return lines
+    lines += ["", f"All together: {dead} of {len(every)}, {share:.1%}."]
+    once = sum(result.outcome == "killed" and not result.repeated for result in every)
+    if once:
+        lines.append(f"Of those killed, {once} were killed before a second failure was asked for.")
+    return [*lines, ""]
 
 
 def _named(sources: dict[str, bytes], stored: dict[tuple[str, str], Result]) -> list[str]:
@@ -129,7 +134,7 @@ def _named(sources: dict[str, bytes], stored: dict[tuple[str, str], Result]) -> 
     lines += ["| mistake | outcome | by |", "| --- | --- | --- |"]
     for name, mutant in campaign.named(sources).items():
         result = stored.get((mutant.key, campaign.digest(sources[mutant.path])))
-        if result is None:
+        if result is None or result.outcome == "unknown":
             lines.append(f"| {name} | not run | |")
         else:
             outcome = result.outcome if result.is_dead else "**survived**"
@@ -137,15 +142,12 @@ def _named(sources: dict[str, bytes], stored: dict[tuple[str, str], Result]) -> 
     return [*lines, ""]
 
 
-def _controls(stored: dict[tuple[str, str], Result]) -> list[str]:
-    last = {key: result for (key, _), result in stored.items() if key.startswith("control:")}
-    if not last:
-        return []
-    words = []
-    for key, result in sorted(last.items()):
-        passed = f"{result.tests} tests passed" if result.outcome == "survived" else f"{result.outcome} by {result.by}"
-        words.append(f"{key.partition(':')[2]}: {passed}")
-    return ["**Control** (`--controls`, the same machinery with nothing changed): " + "; ".join(words) + ".", ""]
+def _control(sources: dict[str, bytes], stored: dict[tuple[str, str], Result]) -> list[str]:
+    result = stored.get((campaign.CONTROL, campaign.state(sources)))
+    if result is None:
+        return ["**Control**: not run on these sources.", ""]
+    words = "pass" if result.outcome == "survived" else f"do **not** all pass (`{_short(result.by)}`)"
+    return [f"**Control**: the {result.tests} tests that killed {words} on the unchanged package.", ""]
 
 
 def _survivors(tallies: dict[str, Tally], remarks: dict[tuple[str, str, str], tuple[str, str]]) -> list[str]:

@@ -31,10 +31,12 @@ _HOMES = {
     "hgde.pipeline": ("Settings", "fit", "make_settings"),
     "hgde.estimators": (
         "HGDEClassifier",
+        "HGDEClassifierCV",
         "HGDEEmbedder",
         "HGDELinkPredictor",
         "HGDEMultiLabelClassifier",
         "HGDERegressor",
+        "Nodes",
     ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -52,10 +54,12 @@ if TYPE_CHECKING:
     from hgde.diffusion import dirichlet_energy as dirichlet_energy
     from hgde.diffusion import edge_energy as edge_energy
     from hgde.estimators import HGDEClassifier as HGDEClassifier
+    from hgde.estimators import HGDEClassifierCV as HGDEClassifierCV
     from hgde.estimators import HGDEEmbedder as HGDEEmbedder
     from hgde.estimators import HGDELinkPredictor as HGDELinkPredictor
     from hgde.estimators import HGDEMultiLabelClassifier as HGDEMultiLabelClassifier
     from hgde.estimators import HGDERegressor as HGDERegressor
+    from hgde.estimators import Nodes as Nodes
     from hgde.geometry import SPACES as SPACES
     from hgde.geometry import Curvature as Curvature
     from hgde.geometry import Euclidean as Euclidean

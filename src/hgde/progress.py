@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import TracebackType
 
 from rich.console import Console
 from rich.progress import (
@@ -19,6 +20,7 @@ from rich.progress import (
     Progress,
     ProgressColumn,
     SpinnerColumn,
+    TaskID,
     TextColumn,
     TimeRemainingColumn,
     TransferSpeedColumn,
@@ -96,6 +98,78 @@ def transfers(*, quiet: bool = False, console: Console | None = None) -> Iterato
             lines.say(f"{name}: {done / 1e6:.1f} MB" + (f" of {total / 1e6:.1f} MB" if total else ""))
 
         yield arrived
+
+
+class Stages:
+    """Bars of long work that has several stages, one at a time, in lines where there is no terminal.
+
+    >>> with Stages(quiet=True) as stages:
+    ...     advance = stages.stage("runs", 2)
+    ...     advance("first")
+    ...     advance("second", failure="out of memory")
+    """
+
+    def __init__(self, *, quiet: bool = False, console: Console | None = None) -> None:
+        self.console = console or stderr_console()
+        self.quiet = quiet
+        self._progress = make_progress(TextColumn("{task.fields[last]}"), console=self.console, quiet=quiet)
+        self._lines = PlainLines(self.console, quiet or self.console.is_terminal)
+        self._row: TaskID | None = None
+
+    def __enter__(self) -> Stages:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def say(self, words: str) -> None:
+        """A line of its own, above the bar."""
+        if not self.quiet:
+            self.console.print(words, soft_wrap=True, markup=False)
+
+    def stage(self, words: str, total: int | None, seconds: float | None = None) -> Callable[..., None]:
+        """Begin a stage of ``total`` pieces, or, where nobody knows how many, one that lasts for ``seconds``.
+
+        Gives ``advance(name, failure=None)`` to call after each piece; a failure is said at once.
+        """
+        if self._row is not None:
+            self._progress.remove_task(self._row)
+        began, done = time.monotonic(), 0
+        by_time = total is None and seconds is not None
+        whole = float(seconds or 0) if by_time else total
+        row = self._row = self._progress.add_task(words, total=whole, last="")
+
+        def advance(name: str = "", failure: str | None = None) -> None:
+            nonlocal done
+            done += 1
+            spent = time.monotonic() - began
+            at = min(int(spent), int(seconds or 0)) if by_time else done
+            if row in self._progress.task_ids:
+                self._progress.update(row, completed=at, last=_shortened(name))
+            if failure is not None:
+                self.say(f"{name}: {failure}")
+            left = (seconds or 0) - spent if by_time else spent / done * (total - done) if total else None
+            about = "" if left is None or left <= 0 else f", about {_spoken_time(left)} left"
+            self._lines.say(f"{words}: {done}" + (f" of {total}" if total else "") + about)
+
+        return advance
+
+
+def _shortened(name: str, most: int = 26) -> str:
+    return name if len(name) <= most else "…" + name[1 - most :]
+
+
+def _spoken_time(seconds: float) -> str:
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 100
+        else f"{seconds / 60:.0f} min"
+        if seconds < 6000
+        else f"{seconds / 3600:.1f} h"
+    )
 
 
 class PlainLines:

@@ -41,6 +41,16 @@ def untrusted() -> Iterator[None]:
         _trusting.reset(token)
 
 
+def refuse_unloaded(name: str) -> None:
+    """Raise for ``"package.module:Name"`` in an untrusted place whose module is not loaded; other names pass."""
+    module, mark, _ = name.partition(":")
+    if mark and not _trusting.get() and module not in sys.modules:
+        raise RegistryError(
+            f"{name[:120]!r} names code that is not loaded, and this file may not load it; if you trust it, import "
+            f"{module[:120]} first (--import {module[:120]})"
+        )
+
+
 class Registry(Generic[T]):
     """Entries of one kind by name.
 
@@ -178,27 +188,23 @@ class Registry(Generic[T]):
 
     def _import(self, key: str) -> T:
         module, _, attribute = key.partition(":")
-        if not _trusting.get() and module not in sys.modules:
-            raise RegistryError(
-                f"{key!r} names code that is not loaded, and this file may not load it; import {module} first if you "
-                "trust it"
-            )
+        refuse_unloaded(key)
         try:
             entry: Any = import_module(module)
             for part in attribute.split("."):
                 entry = getattr(entry, part)
         except (ImportError, AttributeError, ValueError) as error:
-            raise RegistryError(f"there is no {self.noun} at {key!r} ({error})") from None
+            raise RegistryError(f"there is no {self.noun} at {key[:120]!r} ({error})") from None
         if not self._accepts(entry):
             raise RegistryError(f"{key!r} is not a {self.noun}")
         return entry
 
     def _unknown(self, key: str) -> str:
         names = self.names()
-        near = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
+        near = difflib.get_close_matches(key[:60], names, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}? There are" if near else "there are"
         return (
-            f"unknown {self.noun} {key!r}; {hint} {', '.join(names)} (`hgde list {self.plural}`), or name "
+            f"unknown {self.noun} {key[:60]!r}; {hint} {', '.join(names)} (`hgde list {self.plural}`), or name "
             'your own as "package.module:Name"'
         )
 

@@ -163,7 +163,7 @@ def build(kind: type[S], values: Mapping[str, Any], where: str = "", owner: str 
             made[key] = _choice_from(declaration, value, path)
         elif isinstance(hints[key], type) and issubclass(hints[key], Section):
             if not isinstance(value, Mapping):
-                raise SettingsError(f"{path} is a section of settings, got {value!r}")
+                raise SettingsError(f"{path} is a section of settings, got {shown(value)}")
             made[key] = build(hints[key], value, path)
         else:
             made[key] = value
@@ -286,11 +286,17 @@ def parse_assignment(text: str) -> tuple[str, Any]:
     """``a.b=c`` of ``--set``: the value is read as JSON where it is JSON, else as text."""
     path, mark, value = text.partition("=")
     if not mark or not path.strip():
-        raise SettingsError(f"expected PATH=VALUE such as model.width=32, got {text!r}")
+        raise SettingsError(f"expected PATH=VALUE such as model.width=32, got {shown(text)}")
     try:
         return path.strip(), json.loads(value)
     except json.JSONDecodeError:
         return path.strip(), value
+
+
+def shown(value: Any) -> str:
+    """A value as a message shows it: someone may have given a whole file."""
+    text = repr(value) if not isinstance(value, int) or abs(value) < 10**40 else "a number of more than 40 digits"
+    return text if len(text) <= 120 else f"{text[:100]}... ({len(text):,} characters)"
 
 
 def _choice_from(declaration: Declaration, value: Any, path: str) -> Chosen:
@@ -306,9 +312,9 @@ def _choice_from(declaration: Declaration, value: Any, path: str) -> Chosen:
         options = dict(value)
         name = options.pop(NAME, declaration.entry)
         if not isinstance(name, str):
-            raise SettingsError(f"{path}.{NAME} must be the name of a {registry.noun}, got {name!r}")
+            raise SettingsError(f"{path}.{NAME} must be the name of a {registry.noun}, got {shown(name)}")
         return choose(registry, name, options, path)
-    raise SettingsError(f"{path} must name a {registry.noun}, got {value!r}")
+    raise SettingsError(f"{path} must name a {registry.noun}, got {shown(value)}")
 
 
 def _declared(spec: dataclasses.Field[Any]) -> Declaration | None:
@@ -317,11 +323,11 @@ def _declared(spec: dataclasses.Field[Any]) -> Declaration | None:
 
 
 def _unknown_key(path: str, key: str, known: Mapping[str, Any], owner: str) -> str:
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(key[:60], known, n=1, cutoff=0.5)
     whose = f"{owner} has no such setting" if owner else "there is no such setting"
     hint = f"did you mean {near[0]!r}? " if near else ""
     takes = f"it takes {', '.join(known)}" if owner else f"there are {', '.join(known)}"
-    return f"unknown setting {path!r}: {whose}; {hint}{takes if known else 'it takes none'}"
+    return f"unknown setting {shown(path)}: {whose}; {hint}{takes if known else 'it takes none'}"
 
 
 def _checked(kind: type[Section], spec: dataclasses.Field[Any], value: Any) -> Any:
@@ -336,7 +342,7 @@ def _checked(kind: type[Section], spec: dataclasses.Field[Any], value: Any) -> A
     wanted = [option for option in options if option is not type(None)]
     converted = next((made for option in wanted if (made := _convert(option, value)) is not None), None)
     if converted is None:
-        raise SettingsError(f"{spec.name} must be {' or '.join(_described(o) for o in wanted)}, got {value!r}")
+        raise SettingsError(f"{spec.name} must be {' or '.join(_described(o) for o in wanted)}, got {shown(value)}")
     _check_choices(spec.name, declaration, converted)
     for number in converted if isinstance(converted, tuple) else (converted,):
         if isinstance(number, float | int) and not isinstance(number, bool):
@@ -348,11 +354,11 @@ def _check_choices(name: str, declaration: Declaration, value: Any) -> None:
     if declaration.choices and value not in declaration.choices:
         near = difflib.get_close_matches(str(value), declaration.choices, n=1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
-        raise SettingsError(f"{name} must be one of {', '.join(declaration.choices)}, got {value!r}{hint}")
+        raise SettingsError(f"{name} must be one of {', '.join(declaration.choices)}, got {shown(value)}{hint}")
 
 
 def _check_range(name: str, declaration: Declaration, number: float) -> None:
-    if not math.isfinite(number):
+    if isinstance(number, float) and not math.isfinite(number):
         raise SettingsError(f"{name} must be a finite number, got {number}")
     bounds = (
         (declaration.above, operator.gt, "greater than"),
@@ -362,7 +368,7 @@ def _check_range(name: str, declaration: Declaration, number: float) -> None:
     )
     for bound, holds, words in bounds:
         if bound is not None and not holds(number, bound):
-            raise SettingsError(f"{name} must be {words} {bound:g}, got {number}")
+            raise SettingsError(f"{name} must be {words} {bound:g}, got {shown(number)}")
 
 
 def _described(wanted: Any) -> str:
@@ -386,7 +392,10 @@ def _convert(wanted: Any, value: Any) -> Any:
     if wanted is int and hasattr(value, "__index__"):
         return int(value)
     if wanted is float and hasattr(value, "__float__"):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:  # a whole number beyond all floats
+            return math.inf
     return value if isinstance(value, wanted) else None
 
 

@@ -160,7 +160,7 @@ def test_arrays_that_point_outside_are_refused_whatever_the_hash_says(tmp_path):
     for spoilt, words in (
         (replace(good, graph=Graph(good.graph.indptr, good.graph.indices + 7)), "the graph cannot be used, an entry"),
         (replace(good, features=outside), "the features cannot be used, an entry points outside"),
-        (replace(good, labels=torch.tensor([0, 1])), "2 rows of labels for 3 nodes"),
+        (replace(good, labels=torch.tensor([0, 1])), "the labels cannot be used, 2 rows for 3 nodes"),
     ):
         save_dataset(path, spoilt)
         with pytest.raises(DataError, match=words):

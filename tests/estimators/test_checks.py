@@ -29,8 +29,6 @@ NOT_APPLICABLE = {
 }
 FOR_CLASSIFIER = {
     "check_classifiers_classes": "uses -1 as a class; here -1 marks a node without label",
-    "check_class_weight_classifiers": "the epoch is kept by the accuracy on held-back labels, which counts every node "
-    "alike; weights of 10^7 to 1 are outvoted",
 }
 
 

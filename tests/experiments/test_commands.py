@@ -7,7 +7,6 @@ from experiment_graphs import write_blocks
 from typer.testing import CliRunner
 
 from hgde.cli.main import COMMANDS, app
-from hgde.experiments.demo import run_demo
 
 
 def run(*words):
@@ -64,16 +63,3 @@ def test_reproduce_names_the_tables_there_are(tmp_path):
 
 def test_a_check_without_stored_runs_is_no_success(tmp_path):
     assert run("reproduce", "nodes", "--quick", "--results", tmp_path).exit_code == 2
-
-
-def test_a_small_demo(tmp_path):
-    demo = run_demo(
-        tmp_path,
-        workers=0,
-        seeds=1,
-        given={"training": {"epochs": 5}},
-        sets={"epidemic": {"name": "disease-sim", "options": ["num_nodes=150"]}},
-    )
-    assert all(path.exists() for path in demo.files)
-    assert {row.name for row in demo.comparisons["epidemic"].rows} >= {"hgde", "hgde-flat", "gcn", "mlp"}
-    assert (tmp_path / "report.html") in demo.files

@@ -62,6 +62,11 @@ def test_only_shared_places_are_compared():
     assert test.difference == pytest.approx(1.25)
 
 
+def test_equal_differences_are_tested_by_their_signs():
+    ours, theirs = {(k, k): 80.0 + 1 / 95 for k in range(3)}, {(k, k): 80.0 for k in range(3)}
+    assert paired_test(ours, theirs).p == pytest.approx(0.25)
+
+
 def test_equal_scores_are_not_told_apart():
     assert paired_test(places([1, 2, 3]), places([1, 2, 3])).p == 1.0
 

@@ -12,7 +12,6 @@ from hgde.kernels import (
     diffuse,
     edge_values,
     reference,
-    row_sums,
     tangent_sum,
 )
 from kernels.graphs import awkward, points, weights
@@ -49,9 +48,13 @@ def test_float32_gradients_are_exact(distance, kind, residual, backend):
 
     exact = gradients(torch.float64, "reference")
     for found, right in zip(gradients(torch.float32, backend), exact, strict=True):
-        # The gradient of c is a sum with terms of both signs, each of which the rounded weights change a little.
-        terms = (exact[0] * z).abs().sum() if right.dim() == 0 else 0.0
-        assert (found - right).norm() <= BOUNDS[distance] * right.norm() + EPS * terms
+        slack = 0.0
+        if backend == "reference" and right.dim() == 0:
+            # Plain torch has its attention weights in float32, each off by up to EPS/2 of itself. The gradient of c is
+            # linear in them, so it is off by EPS/2 of its terms' absolute sum, of which |<g, z>| is the size; the
+            # terms have both signs and may cancel to far less. The compiled path is given no such allowance.
+            slack = EPS * (exact[0] * z).abs().sum()
+        assert (found - right).norm() <= BOUNDS[distance] * right.norm() + slack
 
 
 def test_curvature_is_used_as_given():
@@ -71,9 +74,6 @@ def test_a_virtual_neighbour_at_the_origin(backend):
     without = tangent_sum(z, graph, EdgeWeights(values), 0.7, backend)
     expected = origin[:, None] * ball.logmap(z, torch.zeros_like(z), 0.7)
     torch.testing.assert_close(with_origin - without, expected, rtol=0, atol=1e-12)
-    torch.testing.assert_close(
-        row_sums(graph, EdgeWeights(values, origin)) - origin, row_sums(graph, EdgeWeights(values))
-    )
 
 
 def with_edges(kind, graph, edge):
@@ -101,7 +101,7 @@ def test_edges_with_weights_of_their_own(kind):
     values = edge_values(graph, build(*tensors, edge), backend="reference")
     assert (values[::4] == 0).all()
     if kind == "attention":
-        sums = row_sums(graph, build(*tensors, edge))
+        sums = torch.zeros(9, dtype=torch.float64).index_add(0, graph.rows, values)
         has = torch.zeros(9).index_add(0, graph.rows, edge.float()) > 0
         torch.testing.assert_close(sums[has], torch.ones_like(sums[has]))
         assert (sums[~has] == 0).all()
@@ -132,20 +132,6 @@ def test_constant_weights_cost_no_gradient(monkeypatch):
     diffuse(z, graph, EdgeWeights(values), 1.0, backend="fused").sum().backward()
     diffuse(z, graph, EdgeWeights(values.clone().requires_grad_()), 1.0, backend="fused").sum().backward()
     assert asked == [False, True]
-
-
-def test_any_manifold():
-    from hgde.geometry import Euclidean, PoincareBall
-
-    graph, z = awkward(True), points(17, 5)
-    (values,), _ = weights("edge", graph, 5)
-    origin = torch.rand(17, dtype=torch.float64)
-    given = EdgeWeights(values, origin)
-    ours = reference.tangent_sum_on(PoincareBall(0.7), z, graph, given)
-    torch.testing.assert_close(ours, tangent_sum(z, graph, given, 0.7), rtol=0, atol=1e-12)
-    flat = reference.tangent_sum_on(Euclidean(), z, graph, given)
-    dense = torch.zeros(17, 17, dtype=torch.float64).index_put_((graph.rows, graph.indices), values, accumulate=True)
-    torch.testing.assert_close(flat, dense @ z - (dense.sum(1) + origin)[:, None] * z, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("heads", [1, 2])

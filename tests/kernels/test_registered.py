@@ -21,7 +21,7 @@ from hgde.kernels import (
     translate_tangent,
 )
 from hgde.kernels.cpu.sizes import EXP, LOG, TRANSLATE
-from hgde.kernels.ops import attention, diffusion, maps, pairs, sparse
+from hgde.kernels.ops import attention, diffusion, graphs, maps, pairs, sparse
 from kernels.graphs import awkward, points, vectors, weights
 from kernels.test_sparse import features
 
@@ -62,6 +62,7 @@ def samples(dtype=torch.float64, nodes=9, width=3):
         "sparse_product": (sparse.sparse_product, (dense, x.values, x.indptr, x.indices, 40, False)),
         "all_pairs": (pairs.all_pairs, (z, q, k, c)),
         "some_pairs": (pairs.some_pairs, (z, q, leaf(z0[:4]), leaf(k[:4]), c)),
+        "by_receiver": (graphs.by_receiver, (graph.edge_index, nodes)),
         "drop": (sparse.drop, (x.values, torch.tensor([3, 5]), 0.4)),
     }
 

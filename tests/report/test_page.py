@@ -107,9 +107,12 @@ def test_only_a_title_is_needed():
 
 
 def test_scores_stand_beside_their_baselines(pages):
-    text = " ".join("".join(parsed(pages["run"]).itertext()).split())
-    assert "90.7 ± 1.5 %" in text
-    assert "GCN 85.0 ± 1.0 %, MLP 50.0 %" in text
+    tables = [table for table in parsed(pages["run"]).iter("table") if "this model" in table.itertext()]
+    rows = [["".join(cell.itertext()) for cell in row] for row in tables[0].iter("tr")]
+    assert rows[0][:2] == ["score", "this model"]
+    assert {"GCN", "MLP"} <= set(rows[0])
+    shown = next(dict(zip(rows[0], row, strict=True)) for row in rows[1:] if row[1] == "90.7 ± 1.5 %")
+    assert (shown["GCN"], shown["MLP"]) == ("85.0 ± 1.0 %", "50.0 %")
     assert Score("accuracy", [0.91, 0.89, 0.92]).mean == pytest.approx(0.9067, abs=1e-4)
     assert Score("accuracy", [0.9]).std == 0.0
 

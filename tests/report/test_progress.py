@@ -5,6 +5,7 @@ import io
 
 import pytest
 from rich.console import Console
+from rich.text import Text
 
 from hgde import pipeline, progress
 from hgde.pipeline.progress import TrainingBar
@@ -135,3 +136,38 @@ def test_a_search_says_what_to_take():
     assert report.warnings == ["Trial 2 failed: diverged"]
     assert "keep the settings" in report_of_tuning({"trials": trials[:1], "best": 0}).advice
     assert "model.width" in render_html(report)
+
+
+def test_stages_say_how_long_it_will_take(monkeypatch):
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
+    clock = iter(range(0, 1000, 10))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(clock)))
+    shown = console(False)
+    with progress.Stages(console=shown) as stages:
+        stages.say("two stages")
+        advance = stages.stage("trials", 3)
+        advance("gcn/trial-00")
+        advance("gcn/trial-01", failure="out of memory")
+        stages.stage("runs", None, seconds=600.0)("gcn/seed-0")
+    lines = shown.file.getvalue().splitlines()
+    assert lines[0] == "two stages"
+    assert lines[1].startswith("trials: 1 of 3, about ")
+    assert "gcn/trial-01: out of memory" in lines
+    assert lines[-1].startswith("runs: 1, about ")
+
+
+def test_stages_draw_a_bar_in_a_terminal_and_nothing_when_quiet():
+    shown = console(True)
+    with progress.Stages(console=shown) as stages:
+        advance = stages.stage("trials", 3)
+        advance("a-very-long-name-of-a-system/split-00/seed-00")
+        stages.stage("runs", 2)("x")
+    text = shown.file.getvalue()
+    assert "trials" in text
+    assert "runs" in text
+    assert max(len(line) for line in Text.from_ansi(text).plain.splitlines()) <= 80
+    shown = console(True)
+    with progress.Stages(console=shown, quiet=True) as stages:
+        stages.say("nothing")
+        stages.stage("runs", 2)("x", failure="died")
+    assert shown.file.getvalue() == ""

@@ -57,6 +57,9 @@ class Scripted:
         score, loss = (next(values, 0.0) for values in self.script)
         return {"scripted": score, "loss": loss}
 
+    def gain(self, predictions, truth, scores):
+        return self.metric.gain(scores["scripted"])
+
     def temperature(self, predictions, truth):
         return 2.0 + len(truth)
 

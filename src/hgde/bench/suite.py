@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hgde.bench import peers, problems
+from hgde.bench import modes, networks, peers, problems
 from hgde.bench.measure import Row, medians, peak_bytes
 from hgde.bench.problems import Problem
 from hgde.kernels import Backend, diffuse, diffuse_steps, tangent_sum_global
@@ -91,9 +91,9 @@ def epoch(quick: bool) -> Iterator[Row]:
     data = problems.citations("cora")
     for depth in (2,) if quick else (2, 4, 8, 16):
         what = f"training epoch on Cora, width 16, T = {depth}: PyG GCN / HGDE"
-        calls = {"HGDE": peers.hgde_epoch(data, 16, float(depth))}
+        calls = {"HGDE": networks.hgde_epoch(data, 16, float(depth))}
         try:
-            calls["PyG"] = peers.pyg_epoch(data, 16, depth)
+            calls["PyG"] = networks.pyg_epoch(data, 16, depth)
         except ImportError:
             yield Row(f"epoch-{depth}", what, None, 1, "at least", detail="torch_geometric is not installed")
             continue
@@ -262,6 +262,11 @@ MEASUREMENTS: dict[str, Callable[[bool], Iterator[Row]]] = {
     "bandwidth": bandwidth,
     "ricci": ricci,
     "pairs": pairs,
+    "depth": modes.depth,
+    "attention": modes.attention,
+    "solvers": modes.solvers,
+    "pubmed": modes.pubmed,
+    "backward": modes.backward,
 }
 
 

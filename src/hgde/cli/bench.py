@@ -15,7 +15,9 @@ def bench(
     only: Annotated[
         list[str] | None,
         typer.Option(
-            "--only", help="flow, epoch, memory, scaling, bandwidth, ricci or pairs; may be given several times."
+            "--only",
+            help="flow, epoch, memory, scaling, bandwidth, ricci, pairs, depth, attention, solvers, pubmed or "
+            "backward; may be given several times.",
         ),
     ] = None,
     quick: Annotated[
@@ -23,6 +25,9 @@ def bench(
     ] = False,
     threads: Annotated[int, typer.Option(help="Threads of torch and of the kernels.", min=1)] = 2,
     output: Annotated[Path, typer.Option(help="Where to write the figures as JSON.")] = Path("bench.json"),
+    before: Annotated[
+        Path | None, typer.Option(help="Figures of an earlier run; a row worse by more than a tenth is marked.")
+    ] = None,
 ) -> None:
     """Measure speed and memory against peers on this machine, beside the bars the package is held to."""
     import json
@@ -31,16 +36,17 @@ def bench(
     import torch
     from rich.console import Console
 
-    from hgde.bench import describe_machine, run
+    from hgde.bench import compare, describe_machine, run
 
     console = Console()
-    before = torch.get_num_threads()
+    own_threads = torch.get_num_threads()
     torch.set_num_threads(threads)
     machine = describe_machine(threads)
     load = machine["load_average"]
     if load and load[0] > 0.5:
         console.print(f"[yellow]load average {load[0]:.1f}: other work is running, the figures will be noisy[/yellow]")
     rows = []
+    known = {} if before is None else compare.stored(before)
     try:
         for row in run(only, quick):
             rows.append(row)
@@ -48,10 +54,12 @@ def bench(
             value = "-" if row.value is None else f"{row.value:.2f} {row.unit}"
             bar = "" if row.bar is None else f"({'aim' if row.sense == 'report' else row.sense} {row.bar:g})"
             console.print(f"{mark} {row.what}: [bold]{value}[/bold] {bar}", highlight=False, soft_wrap=True)
+            if row.name in known:
+                console.print(f"  {compare.words(row, known[row.name])}", highlight=False, soft_wrap=True)
             if row.detail:
                 console.print(f"  {row.detail}", style="dim", highlight=False, soft_wrap=True)
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(own_threads)
     output.parent.mkdir(parents=True, exist_ok=True)
     content = {"quick": quick, "machine": machine, "rows": [{**asdict(row), "met": row.met} for row in rows]}
     output.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

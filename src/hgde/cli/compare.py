@@ -54,24 +54,28 @@ def compare(
     from hgde.cli.train import default_folder
     from hgde.experiments.compare import Request, compare
     from hgde.experiments.compare_report import fact_lines, footnotes, terminal, write_comparison
+    from hgde.experiments.following import BarFollower
+    from hgde.progress import Stages
+    from hgde.report.command import command_of
 
-    console, progress = Console(highlight=False), Console(stderr=True, highlight=False)
     names = tuple(name.strip() for name in models.split(",") if name.strip()) if models else ()
     count = workers or os.cpu_count() or 1
     request = Request(given, names, trials, minutes, splits, seeds, count)
     folder = out or Path("compare") / default_folder(settings).name
-    say = (lambda _: None) if quiet or as_json else (lambda words: progress.print(words, soft_wrap=True))
-    comparison = compare(request, folder, say)
-    files = write_comparison(comparison, folder)
+    with Stages(quiet=quiet or as_json) as stages:
+        comparison = compare(request, folder, BarFollower(stages))
+    more = {"models": ",".join(names) or None, "trials": trials, "minutes": minutes, "splits": splits, "seeds": seeds}
+    files = write_comparison(comparison, folder, [command_of("compare", settings, more)])
     if as_json:
         print_json({"folder": str(folder), **comparison.to_dict()})
         return
+    console = Console(highlight=False)
     for line in fact_lines(comparison.facts):
         console.print(line)
     console.print(terminal(comparison))
     for line in footnotes(comparison):
         console.print(f"- {line}", style="dim")
     console.print(f"\n[bold]{comparison.advice}[/bold]")
-    console.print("wrote " + ", ".join(str(file) for file in files), soft_wrap=True)
+    console.print(f"the page: {files[-1]} (tables beside it)", soft_wrap=True)
     if not any(row.scores for row in comparison.rows):
         raise typer.Exit(1)

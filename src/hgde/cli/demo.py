@@ -8,28 +8,43 @@ from typing import Annotated
 import typer
 
 from hgde.cli.errors import friendly
+from hgde.cli.use import AsJson, print_json
 
 
 @friendly
 def demo(
-    out: Annotated[Path, typer.Option("--out", help="Folder for tables, pictures and the run.")] = Path("hgde-demo"),
+    out: Annotated[Path, typer.Option("--out", help="Folder for the page, tables and runs.")] = Path("hgde-demo"),
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes (default: the cores).")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print the result only.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """A simulated epidemic and a taxonomy, made on the spot: HGDE beside simpler models, three seeds, in a minute."""
+    """A simulated epidemic and a taxonomy, made on the spot: HGDE beside simpler models, three seeds, and a page.
+
+    Well within a minute. The same command again goes on where it was stopped.
+    """
     import os
 
     from rich.console import Console
 
     from hgde.experiments.compare_report import fact_lines, terminal
-    from hgde.experiments.demo import run_demo
+    from hgde.experiments.demo import count_runs, run_demo
+    from hgde.progress import bar
 
-    console, progress = Console(highlight=False), Console(stderr=True, highlight=False)
-    result = run_demo(out, workers=workers or os.cpu_count() or 1, say=lambda words: progress.print(words))
+    with bar("demo: runs", count_runs(), quiet=quiet or as_json) as advance:
+        result = run_demo(out, workers=workers or os.cpu_count() or 1, on_run=lambda done: advance())
+    if as_json:
+        print_json(result.to_dict())
+        return
+    console = Console(highlight=False)
     for title, comparison in result.comparisons.items():
-        console.print(f"\n[bold]{title}[/bold]: {fact_lines(comparison.facts)[0] if comparison.facts else ''}")
+        facts = fact_lines(comparison.facts)
+        console.print(f"[bold]{title}[/bold]: {facts[0].partition(': ')[2] if facts else ''}")
         console.print(terminal(comparison))
-        console.print(comparison.advice)
-    console.print(f"\n{result.seconds:.0f} s. Wrote:")
-    for file in result.files:
-        console.print(f"  {file}", soft_wrap=True)
-    console.print("Next: hgde train --edges edges.csv --nodes nodes.csv, then hgde compare on the same files.")
+        console.print(f"{comparison.advice}\n")
+    console.print(
+        "Few epochs, settings as they come: to decide about a graph of your own, use [bold]hgde compare[/bold]."
+        + ("" if result.is_compiled else " Kernels were not compiled yet, so ms/ep. is plain torch's.")
+    )
+    console.print(f"Tables and data are in {out}, which was made in {result.seconds:.0f} s.", soft_wrap=True)
+    console.print("Your own graph: hgde train --edges edges.csv --nodes nodes.csv", soft_wrap=True)
+    console.print(f"The taxonomy in the disk, root inside, leaves outside: open [bold]{result.page}[/bold]")

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+
+from hgde.registry import RegistryError, untrusted
 
 
 def friendly(command: Callable[..., None]) -> Callable[..., None]:
@@ -22,13 +28,50 @@ def friendly(command: Callable[..., None]) -> Callable[..., None]:
         except KeyboardInterrupt:
             typer.secho("stopped", fg="yellow", err=True)
             raise typer.Exit(130) from None
-        except (ValueError, OSError, RuntimeError) as error:
-            if not _is_expected(error):
+        except BrokenPipeError:
+            # Whoever read the output (head, less) has seen enough; what is left in the buffer goes nowhere.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+        except (ValueError, OSError, RuntimeError, MemoryError) as error:
+            words = _words(error)
+            if words is None:
                 raise
-            typer.secho(f"error: {error}", fg="red", err=True)
+            typer.secho(f"error: {words}", fg="red", err=True)
             raise typer.Exit(2) from None
 
     return run
+
+
+def on_a_run(command: Callable[..., None]) -> Callable[..., None]:
+    """For commands that open a run folder, which may come from elsewhere: nothing it names is imported.
+
+    Gives the command the option ``--import``, by which the user says which modules may be.
+    """
+    own = inspect.signature(command, eval_str=True)
+    option = Annotated[
+        list[str] | None,
+        typer.Option("--import", metavar="MODULE", help="Import this first: the run needs it, and you trust it."),
+    ]
+    parameter = inspect.Parameter("modules", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
+
+    @functools.wraps(command)
+    def run(*args: Any, modules: list[str] | None = None, **kwargs: Any) -> None:
+        for module in modules or []:
+            import_named(module)
+        with untrusted():
+            command(*args, **kwargs)
+
+    run.__signature__ = own.replace(parameters=[*own.parameters.values(), parameter])  # type: ignore[attr-defined]  # functions carry it, their type does not say so
+    run.__annotations__ = {name: p.annotation for name, p in own.parameters.items()} | {"modules": option}
+    return run
+
+
+def import_named(module: str) -> None:
+    """Import what the user has named; one that cannot be is said in a sentence."""
+    try:
+        import_module(module)
+    except Exception as error:  # whatever a module raises, the user needs to know which one it was
+        raise RegistryError(f"--import {module}: it cannot be imported ({type(error).__name__}: {error})") from None
 
 
 @contextmanager
@@ -47,9 +90,19 @@ def _warnings_in_one_line() -> Iterator[None]:
         yield
 
 
-_ABOUT_FILES = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError)
+_NO_ROOM = ("can't allocate memory", "not enough memory", "Unable to allocate")
 
 
-def _is_expected(error: Exception) -> bool:
-    """Errors the package raises on purpose are its own classes; anything else is a bug and keeps its traceback."""
-    return type(error).__module__.startswith("hgde.") or isinstance(error, _ABOUT_FILES)
+def _words(error: Exception) -> str | None:
+    """What to say of an error; ``None`` for a bug, which keeps its traceback.
+
+    Errors the package raises on purpose are its own classes. What the machine refuses is nobody's bug.
+    """
+    if type(error).__module__.startswith("hgde."):
+        return str(error)
+    if isinstance(error, MemoryError) or any(words in str(error) for words in _NO_ROOM):
+        return "there is not enough memory for this; try a smaller width, a smaller graph, or another machine"
+    if isinstance(error, OSError) and error.errno is not None:
+        name = f"{str(error.filename)[:200]}: " if error.filename is not None else ""
+        return f"{name}{error.strerror}"
+    return None

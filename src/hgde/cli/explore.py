@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from hgde.cli.errors import friendly
+from hgde.cli.errors import friendly, on_a_run
 from hgde.cli.use import Disk, Run, Seed, check_method
 
 
 @friendly
+@on_a_run
 def explore(
     run: Run,
     out: Annotated[Path | None, typer.Option("--out", help="Page to write (default: RUN/explore.html).")] = None,
@@ -23,6 +24,7 @@ def explore(
 
     It is one file that needs no network.
     """
+    from hgde.files import write_atomically
     from hgde.progress import working
     from hgde.report.from_run import explorer_of_run
     from hgde.report.page import render_explorer
@@ -31,8 +33,7 @@ def explore(
     with working("looking at the run"):
         title, view, energy = explorer_of_run(run, seed=seed, method=to_disk)
     path = out or run / "explore.html"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(render_explorer(title, view, energy), encoding="utf-8", errors="replace")
+    write_atomically(path, render_explorer(title, view, energy).encode(errors="replace"))
     typer.echo(f"{view.positions.shape[1]:,} nodes, {view.method}" + _quality(dict(view.quality)))
     typer.echo(f"wrote {path}" + ("" if open_it else " (open it in a browser, or add --open)"))
     if open_it:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import io
+import sys
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -13,6 +15,7 @@ from typer.main import get_command
 COMMANDS = {
     "demo": ("hgde.cli.demo:demo", "The main job on data made on the spot, beside simpler models."),
     "train": ("hgde.cli.train:train", "Train on a registered data set or your own graph."),
+    "partition": ("hgde.cli.partition:partition", "Cut a graph for training on several ranks or beyond memory."),
     "evaluate": ("hgde.cli.use:evaluate", "Score a trained run again."),
     "predict": ("hgde.cli.use:predict", "Predict nodes or links and write a table."),
     "embed": ("hgde.cli.use:embed", "Export the embedding of a trained run."),
@@ -96,4 +99,8 @@ def root(
 
 
 def run() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that knows ASCII alone shows a question mark instead of what it lacks.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     app()

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from hgde.cli.errors import import_named
 from hgde.pipeline.settings import default_flat_settings, make_settings, owners_of, place_flat, read_settings
 from hgde.sections import Leaf, nested, overlay, parse_assignment
 
@@ -21,6 +22,14 @@ SettingsFile = Annotated[
 Assignments = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PATH=VALUE", help="Any setting by its path, such as --set model.solver.s_max=3."),
+]
+Modules = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--import",
+        metavar="MODULE",
+        help="Import this first: a file of settings or a run names what is in it.",
+    ),
 ]
 _PANELS = {"data": "Data", "preprocessing": "Preprocessing", "task": "Task", "model": "Model", "training": "Training"}
 
@@ -35,12 +44,15 @@ def with_settings(command: Callable[..., None], sections: tuple[str, ...] = ()) 
     own = inspect.signature(command, eval_str=True).parameters
     parameters = [p for name, p in own.items() if name not in ("settings", "given")]
     parameters += [_keyword("settings_file", SettingsFile), _keyword("assignments", Assignments)]
+    parameters += [_keyword("modules", Modules)]
     parameters += [_keyword(name, _annotation(name, leaf)) for name, leaf in flat.items()]
 
     @functools.wraps(command)
     def run(**values: Any) -> None:
         flags = {name: value for name in flat if (value := values.pop(name)) is not None}
         file, assignments = values.pop("settings_file"), values.pop("assignments") or []
+        for module in values.pop("modules") or []:
+            import_named(module)
         below = read_settings(file) if file is not None else {}
         by_path = dict(parse_assignment(text) for text in assignments)
         given = overlay(below, nested(place_flat(flags, overlay(below, nested(by_path)))))

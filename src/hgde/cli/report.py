@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
-from hgde.cli.errors import friendly
+from hgde.cli.errors import friendly, on_a_run
 from hgde.cli.use import Disk, Run, Seed, check_method
 
 FORMATS = {"html": ("html",), "md": ("md",), "json": ("json",), "all": ("html", "md", "json")}
 
 
 @friendly
+@on_a_run
 def report(
     run: Run,
     out: Annotated[Path | None, typer.Option("--out", help="Folder to write it to (default: RUN/report).")] = None,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hgde.cli.errors import friendly
+from hgde.cli.use import AsJson, print_json
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
+    from hgde.experiments.reproduce import Check
     from hgde.experiments.tables import Table as Definition
 
 
@@ -33,6 +36,8 @@ def reproduce(
     retry: Annotated[bool, typer.Option("--retry", help="Do runs again that are recorded as failed.")] = False,
     page: Annotated[bool, typer.Option("--page", help="Run nothing, only write the page anew.")] = False,
     results: Annotated[Path, typer.Option("--results", help="Folder of pages and records.")] = Path("results"),
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print the result only.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run what is missing of a table, cheap cells first, and write its page: ours, published, verdict.
 
@@ -50,60 +55,90 @@ def reproduce(
 
     from rich.console import Console
 
-    from hgde.experiments.jobs import Done
-    from hgde.experiments.reproduce import reproduce, write_index, write_page
+    from hgde.experiments.following import BarFollower
+    from hgde.experiments.reproduce import count_missing, reproduce, write_index, write_page
     from hgde.experiments.store import Store
     from hgde.experiments.tables import load_table
+    from hgde.progress import Stages
 
-    console, progress = Console(highlight=False), Console(stderr=True, highlight=False)
+    console = Console(highlight=False)
     count = workers or os.cpu_count() or 1
-
-    def tell(done: Done, number: int, total: int) -> None:
-        shown = done.failure or f"{done.seconds:.1f} s"
-        progress.print(f"[{number}/{total}] {done.job.name}: {shown}", soft_wrap=True, markup=False)
-
-    def say(words: str) -> None:
-        progress.print(words, soft_wrap=True, markup=False)
-
     wanted = tuple(only or ())
-    if table == "figures":
-        from hgde.experiments.figures import draw_figures
+    with Stages(quiet=quiet or as_json) as stages:
+        follower = BarFollower(stages)
+        if table == "figures":
+            from hgde.experiments.figures import draw_figures
 
-        for file in draw_figures(results, Path("docs"), count, tell, say):
-            console.print(f"drew {file}")
-        return
-    definition = load_table(table)
+            drawn = draw_figures(results, Path("docs"), count, follower.stage("figures", None), follower.say)
+            _say_written([str(file) for file in drawn], as_json, console)
+            return
+        definition = load_table(table)
+        if quick:
+            checks = _done_again(definition, results, wanted, count)
+        elif page:
+            written = write_page(definition, results, Store(results))
+        else:
+            heard = follower.stage(f"{table}: runs", count_missing(definition, results, wanted))
+            reproduce(
+                definition, results, only=wanted, workers=count, minutes=minutes, retry=retry, on_done=heard,
+                say=follower.say,
+            )  # fmt: skip
+            written = results / f"{table}.md"
     if quick:
-        _check(definition, results, wanted, count, console)
+        _show_checks(checks, definition.name, as_json, console)
         return
-    if page:
-        written = write_page(definition, results, Store(results))
-    else:
-        reproduce(definition, results, only=wanted, workers=count, minutes=minutes, retry=retry, on_done=tell, say=say)
-        written = results / f"{table}.md"
     write_index(results)
-    console.print(f"wrote {written}")
+    _say_written([str(written)], as_json, console)
 
 
-def _check(definition: Definition, results: Path, only: tuple[str, ...], workers: int, console: Console) -> None:
+def _say_written(files: list[str], as_json: bool, console: Console) -> None:
+    if as_json:
+        print_json({"files": files})
+        return
+    for file in files:
+        console.print(f"wrote {file}", soft_wrap=True)
+
+
+def _done_again(definition: Definition, results: Path, only: tuple[str, ...], workers: int) -> list[Check]:
     from tempfile import TemporaryDirectory
 
-    from rich.table import Table
-
     from hgde.experiments.reproduce import check_again
-    from hgde.experiments.stats import DIFFERENT
 
     with TemporaryDirectory() as scratch:
-        checks = check_again(definition, results, Path(scratch), only=only, workers=workers)
+        return check_again(definition, results, Path(scratch), only=only, workers=workers)
+
+
+def _show_checks(checks: list[Check], name: str, as_json: bool, console: Console) -> None:
+    from hgde.experiments.stats import DIFFERENT
+
     if not checks:
-        typer.secho(f"no stored run of {definition.name} to do again; run hgde reproduce {definition.name}", err=True)
+        typer.secho(f"no stored run of {name} to do again; run hgde reproduce {name}", err=True)
         raise typer.Exit(2)
-    shown = Table("cell", "stored", "again", "95 % interval", "verdict", box=None)
+    if as_json:
+        print_json({"checks": [_plain(check) for check in checks]})
+    else:
+        console.print(_table(checks))
+    if any(check.verdict == DIFFERENT for check in checks):
+        raise typer.Exit(1)
+
+
+def _plain(check: Check) -> dict[str, Any]:
+    kept = {"stored": check.stored, "again": check.again, "verdict": check.verdict, "failure": check.failure}
+    return {"cell": check.cell.path, "interval": list(check.interval), **kept}
+
+
+def _table(checks: list[Check]) -> Table:
+    """Numbers whole, names and words folded where the terminal is narrow."""
+    from rich.table import Table
+
+    shown = Table(box=None, pad_edge=False)
+    shown.add_column("cell", overflow="fold")
+    for head in ("stored", "again", "95 % interval"):
+        shown.add_column(head, justify="right", no_wrap=True)
+    shown.add_column("verdict", overflow="fold")
     for check in checks:
         again = "failed" if check.again is None else f"{check.again:.2f}"
         interval = f"{check.interval[0]:.2f} to {check.interval[1]:.2f}"
         words = check.verdict + (f": {check.failure}" if check.failure else "")
         shown.add_row(check.cell.path.partition("/")[2], f"{check.stored:.2f}", again, interval, words)
-    console.print(shown)
-    if any(check.verdict == DIFFERENT for check in checks):
-        raise typer.Exit(1)
+    return shown

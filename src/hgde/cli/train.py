@@ -30,6 +30,16 @@ def train(
             "--resume", metavar="RUN", help="Go on with the run in this folder; --epochs and --seeds may be raised."
         ),
     ] = None,
+    partitioned: Annotated[
+        Path | None, typer.Option("--partitioned", metavar="FOLDER", help="Train on a graph that `hgde partition` cut.")
+    ] = None,
+    ranks: Annotated[
+        int | None, typer.Option("--ranks", min=1, help="Processes on this machine to train a partition with.")
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option("--memory", metavar="SIZE", help="Memory per rank on a partition, such as 8GiB; decides how."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the result only.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -44,11 +54,23 @@ def train(
       hgde train --edges e.csv --nodes n.csv --task regression --label-column income
       hgde train --model gcn --data cora               another model, same split
       hgde train --resume runs/cora-nodes              go on where a run was stopped
+      hgde train --partitioned parts/big --ranks 4     a graph cut by hgde partition, on four processes
     """
     from hgde import pipeline
+    from hgde.cli.partition import partition_of_run, train_on_partition
     from hgde.pipeline.progress import TrainingBar
 
     folder = resume or out or default_folder(settings)
+    if partitioned is not None or (resume is not None and partition_of_run(resume) is not None):
+        if resume is None and out is None:
+            assert partitioned is not None
+            folder = Path("runs") / partitioned.resolve().name
+        raised = None if resume is None else _changes(_raised(given, out))
+        train_on_partition(given, folder, partitioned, ranks, memory, raised, quiet, as_json)
+        return
+    if ranks is not None or memory is not None:
+        named = "--ranks" if ranks is not None else "--memory"
+        raise RunError(f"{named} is for partitions: cut the graph first (hgde partition), then name it (--partitioned)")
     try:
         with TrainingBar(quiet=quiet or as_json) as bar:
             if resume is not None:
@@ -107,6 +129,12 @@ def _raised(given: dict[str, Any], out: Path | None) -> dict[str, Any]:
         named = ", ".join(others + (["--out"] if out is not None else []))
         raise RunError(f"a resumed run has the settings of its folder; leave out {named}")
     return raised
+
+
+def _changes(raised: dict[str, Any]) -> dict[str, Any]:
+    """What a resumed run may raise, by its path among the settings."""
+    paths = {"epochs": "training.epochs", "seeds": "run.seeds"}
+    return {paths[name]: value for name, value in raised.items() if value is not None}
 
 
 def default_folder(settings: Settings) -> Path:

@@ -40,31 +40,36 @@ def tune(
       hgde train --settings tune/cora-nodes/settings.toml
     """
     import os
+    import shlex
 
     from rich.console import Console
     from rich.table import Table
 
     from hgde.cli.train import default_folder
-    from hgde.experiments.jobs import Done
+    from hgde.experiments.following import BarFollower
     from hgde.experiments.tune import tune
+    from hgde.progress import Stages
+    from hgde.report.command import command_of
 
-    console, progress = Console(highlight=False), Console(stderr=True, highlight=False)
-
-    def tell(done: Done, count: int, total: int) -> None:
-        score = done.failure if done.result is None else f"{done.result['score']:.4f}"
-        progress.print(f"{done.job.key}: {score}", soft_wrap=True)
-
+    console = Console(highlight=False)
     folder = out or Path("tune") / default_folder(settings).name
-    tuned = tune(
-        given,
-        folder,
-        trials=trials if trials is not None or minutes is not None else 20,
-        minutes=minutes,
-        folds=folds,
-        workers=workers or os.cpu_count() or 1,
-        space=search_space,
-        on_done=None if quiet or as_json else tell,
-    )
+    wanted = trials if trials is not None or minutes is not None else 20
+    more = {"trials": trials, "minutes": minutes, "folds": folds, "search_space": search_space}
+    with Stages(quiet=quiet or as_json) as stages:
+        tuned = tune(
+            given,
+            folder,
+            trials=wanted,
+            minutes=minutes,
+            folds=folds,
+            workers=workers or os.cpu_count() or 1,
+            space=search_space,
+            follower=BarFollower(stages),
+            reproduce=[
+                command_of("tune", settings, more),
+                f"hgde train --settings {shlex.quote(str(folder / 'settings.toml'))}",
+            ],
+        )
     best = tuned.found.best
     assert best is not None
     files = [str(file) for file in tuned.files]
@@ -72,7 +77,9 @@ def tune(
         print_json({"metric": tuned.metric, "score": best.score, "trials": len(tuned.found.trials), "files": files})
         return
     if tuned.found.importances:
-        table = Table("setting", "importance", "best value", title="what mattered", box=None, title_justify="left")
+        table = Table(title="what mattered", box=None, title_justify="left")
+        for name in ("setting", "importance", "best value"):
+            table.add_column(name, overflow="fold", no_wrap=name == "importance")
         for name, share in tuned.found.importances.items():
             table.add_row(name, f"{share:.2f}", str(best.changes.get(name, "as at the start")))
         console.print(table)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hgde.cli.errors import friendly
+from hgde.cli.errors import friendly, on_a_run
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,9 +28,14 @@ Disk = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead, for scripts.")]
 Nodes = Annotated[Path | None, typer.Option("--nodes", help="Another graph: its table of nodes.")]
+Partitioned = Annotated[
+    Path | None, typer.Option("--partitioned", metavar="FOLDER", help="A graph that `hgde partition` cut.")
+]
+RankCount = Annotated[int | None, typer.Option("--ranks", min=1, help="Processes on this machine for a partition.")]
 
 
 @friendly
+@on_a_run
 def evaluate(run: Run, seed: Seed = None, as_json: AsJson = False) -> None:
     """Score a trained run again on the parts of the data it was made with."""
     from rich.console import Console
@@ -49,6 +54,7 @@ def evaluate(run: Run, seed: Seed = None, as_json: AsJson = False) -> None:
 
 
 @friendly
+@on_a_run
 def predict(
     run: Run,
     out: Annotated[Path, typer.Option("--out", help="Table to write: .csv, .tsv, .parquet or .npz.")] = Path(
@@ -59,6 +65,8 @@ def predict(
     ] = None,
     edges: Edges = None,
     nodes: Nodes = None,
+    partitioned: Partitioned = None,
+    ranks: RankCount = None,
     seed: Seed = None,
     as_json: AsJson = False,
 ) -> None:
@@ -67,8 +75,13 @@ def predict(
     Without [bold]--edges[/bold] the graph is the run's own copy, and each row has its truth and part. Columns of
     another table of nodes are matched by name.
     """
+    from hgde.cli.partition import chosen_partition, use_partition
     from hgde.pipeline import write_table
 
+    folder = chosen_partition(run, partitioned, edges)
+    if folder is not None:
+        use_partition(run, seed, folder, ranks, out, "predictions", pairs, as_json)
+        return
     fitted = _load(run, seed)
     dataset = _other_graph(fitted, edges, nodes)
     wanted = None if pairs is None else _read_pairs(pairs, dataset or fitted.training_data().dataset)
@@ -82,6 +95,7 @@ def predict(
 
 
 @friendly
+@on_a_run
 def embed(
     run: Run,
     out: Annotated[
@@ -106,6 +120,8 @@ def embed(
     ] = None,
     edges: Edges = None,
     nodes: Nodes = None,
+    partitioned: Partitioned = None,
+    ranks: RankCount = None,
     seed: Seed = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Also draw it in the disk (.png, .svg, .pdf).")] = None,
 ) -> None:
@@ -119,7 +135,12 @@ def embed(
       hgde embed RUN --export projector/                  for TensorBoard
     """
     from hgde.cli.embedding import embed_run
+    from hgde.cli.partition import chosen_partition, use_partition
 
+    folder = chosen_partition(run, partitioned, edges)
+    if folder is not None:
+        use_partition(run, seed, folder, ranks, out or Path("embedding.parquet"), "points", None, False)
+        return
     fitted = _load(run, seed)
     dataset = _other_graph(fitted, edges, nodes)
     check_method(to_disk)
@@ -128,6 +149,7 @@ def embed(
 
 
 @friendly
+@on_a_run
 def energy(
     run: Run,
     seed: Seed = None,
@@ -193,8 +215,11 @@ def _load(run: Path, seed: int | None) -> Fitted:
     from hgde.pipeline.fit import check_unchanged
 
     fitted = load(run, seed)
+    if "partition" in RunFolder(run).facts():  # it has no data of its own
+        return fitted
+    own = fitted.training_data().dataset
     try:
-        check_unchanged(RunFolder(run), fitted.settings, fitted.training_data().dataset)
+        check_unchanged(RunFolder(run), fitted.settings, own)
     except RunError as error:
         typer.secho(f"warning: {error}; this run goes on with its own copy", fg="yellow", err=True)
     return fitted

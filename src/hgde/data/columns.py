@@ -6,6 +6,7 @@ Nothing is decided here that a model depends on; :mod:`hgde.data.preprocessing` 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -69,7 +70,7 @@ class Column:
 
         codes, distinct = pd.factorize(texts)
         words = [str(word) for word in distinct.tolist()]
-        numbers = pd.to_numeric(pd.Series(words, dtype=object), errors="coerce").to_numpy(dtype=np.float64)
+        numbers = np.asarray(pd.to_numeric(np.array(words, dtype=object), errors="coerce"), dtype=np.float64)
         absent = np.array([word.lower() in MISSING_NUMBERS for word in words], dtype=bool)
         is_number = ~np.isnan(numbers) & ~absent
         if words and (is_number | absent).all() and is_number.any():
@@ -148,7 +149,7 @@ class Columns(Mapping[str, Column]):
     def from_frame(cls, frame: Any) -> Columns:
         """The columns of a pandas DataFrame; its index is not one of them."""
         names = [str(name) for name in frame.columns]
-        repeated = sorted({name for name in names if names.count(name) > 1})
+        repeated = sorted(name for name, count in Counter(names).items() if count > 1)
         if repeated:
             raise DataError(f"two columns are called {repeated[0]!r}; rename one")
         made = [_from_series(name, frame.iloc[:, place]) for place, name in enumerate(names)]

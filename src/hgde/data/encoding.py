@@ -103,8 +103,9 @@ class ColumnEncoder:
 
 def check_names(given: list[str], needed: list[str], optional: set[str]) -> None:
     """Refuse a table that lacks a column the model was trained on, or has one it was not."""
-    absent = [name for name in needed if name not in given]
-    unknown = [name for name in given if name not in needed and name not in optional]
+    there, wanted = set(given), set(needed)
+    absent = [name for name in needed if name not in there]
+    unknown = [name for name in given if name not in wanted and name not in optional]
     if absent:
         hint = f"; there is {', '.join(map(repr, unknown[:5]))}, which it does not know" if unknown else ""
         raise DataError(f"column {absent[0]!r} is missing, and the model was trained with it{hint}")

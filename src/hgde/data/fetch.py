@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from hgde import files
 from hgde.data.errors import DataError
 from hgde.data.spec import RemoteFile
 
@@ -30,10 +31,8 @@ _LARGEST_RESPONSE = 1 << 31
 
 def cache_folder() -> Path:
     """Where downloads are kept: ``HGDE_CACHE``, else the user's cache folder."""
-    named = os.environ.get("HGDE_CACHE")
-    if named:
-        return Path(named).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").expanduser() / "hgde" / "data"
+    folder = files.cache_folder()
+    return folder if os.environ.get("HGDE_CACHE") else folder / "data"
 
 
 def sha256_of(path: Path) -> str:

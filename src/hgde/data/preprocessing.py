@@ -39,7 +39,8 @@ class ColumnMatch:
 
     @property
     def kept(self) -> list[int]:
-        return [column for column in range(self.count) if column not in self.dropped]
+        gone = set(self.dropped)
+        return [column for column in range(self.count) if column not in gone]
 
     @property
     def kept_names(self) -> list[str]:
@@ -52,7 +53,8 @@ class ColumnMatch:
         if self.names is not None and names is not None:
             optional = {self.names[column] for column in self.dropped}
             check_names(names, self.kept_names, optional)
-            wanted = [names.index(name) for name in self.kept_names]
+            place = {name: number for number, name in enumerate(names)}
+            wanted = [place[name] for name in self.kept_names]
         else:
             if features.shape[1] != self.count:
                 hint = ""
@@ -214,9 +216,10 @@ def _dropped(dataset: Dataset, wanted: tuple[str, ...]) -> tuple[int, ...]:
     names, count = dataset.column_names, int(dataset.features.shape[1])
     gone = {str(column) for column in dataset.meta.get("dropped_columns", ())}
     places = set()
+    known = {} if names is None else {name: number for number, name in enumerate(names)}
     for key in wanted:
-        if names is not None and key in names:
-            places.add(names.index(key))
+        if key in known:
+            places.add(known[key])
         elif key in gone:
             continue  # the data set's recipe leaves it out already
         elif key.isdecimal() and int(key) < count and not (names is not None and gone):
@@ -228,11 +231,11 @@ def _dropped(dataset: Dataset, wanted: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def _check_categorical(wanted: tuple[str, ...], left: list[str], dropped: tuple[int, ...], names: list[str]) -> None:
+    known = set(left)
     for name in wanted:
-        if name not in left:
-            reason = (
-                "it is dropped" if name in [names[column] for column in dropped] else f"there are {', '.join(left)}"
-            )
+        if name not in known:
+            listed = ", ".join([*left[:20], "..."] if len(left) > 20 else left)
+            reason = "it is dropped" if name in [names[column] for column in dropped] else f"there are {listed}"
             raise SettingsError(f"categorical names column {name!r}; {reason}")
 
 

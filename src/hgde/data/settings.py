@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hgde.registry import RegistryError
 from hgde.sections import Section, SettingsError, setting
 
 
@@ -39,7 +40,7 @@ def _registered_kind(settings: DataSettings) -> str | None:
 
     try:
         return find_spec(settings.name).kind
-    except DataError:
+    except (DataError, RegistryError):
         return None  # whoever opens it will say so
 
 

@@ -14,10 +14,11 @@ from torch import Tensor
 from hgde.data.columns import Column, Columns
 from hgde.data.dataset import Dataset, RawFeatures, RowScaling
 from hgde.data.errors import DataError
+from hgde.data.io.tables import check_readable
 from hgde.data.spec import DATASETS
 from hgde.data.splits.nodes import NodeSplit
+from hgde.data.store_checks import dataset_problem
 from hgde.files import write_atomically
-from hgde.graph.checks import graph_problem, sparse_problem
 from hgde.graph.features import SparseFeatures
 from hgde.graph.graph import Graph
 from hgde.registry import RegistryError, untrusted
@@ -47,44 +48,29 @@ def load_dataset(path: Path | str) -> Dataset:
     """
     from safetensors import SafetensorError, safe_open
 
+    check_readable(Path(path))
     try:
         with safe_open(str(path), framework="pt") as stored:
             header = json.loads((stored.metadata() or {}).get(_KEY, "null"))
             tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118  # it is no mapping
-    except FileNotFoundError:
-        raise DataError.at(path, "no such file") from None
-    except (SafetensorError, OSError, ValueError) as error:
-        raise DataError.at(path, f"not a readable data set ({error})") from None
+    except (SafetensorError, OSError, ValueError, RecursionError, MemoryError) as error:
+        raise DataError.at(path, f"not a readable data set ({str(error)[:200]})") from None
     if not isinstance(header, dict) or header.get("version") != _VERSION:
         raise DataError.at(path, "holds no data set of this version of hgde")
     try:
         dataset = _unpacked(tensors, header)
-    except (AttributeError, KeyError, IndexError, TypeError, UnicodeDecodeError) as error:
-        raise DataError.at(path, f"the stored data set is incomplete or damaged ({error!r})") from None
+        problem = dataset_problem(dataset)
+        is_whole = problem is not None or dataset.hash == header.get("hash")
     except RegistryError as error:
         raise DataError.at(path, f"the data set it was made from is not known here: {error}") from None
-    problem = _problem(dataset)
+    except (ArithmeticError, AttributeError, KeyError, IndexError, RuntimeError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        raise DataError.at(path, f"the stored data set is incomplete or damaged ({reason})") from None
     if problem is not None:
         raise DataError.at(path, f"the stored data set is damaged: {problem}")
-    if dataset.hash != header.get("hash"):
+    if not is_whole:
         raise DataError.at(path, "the stored data set is damaged: its hash is not the one it was stored with")
     return dataset
-
-
-def _problem(dataset: Dataset) -> str | None:
-    """What cannot be used, in words. A hash guards against accidents only: whoever wrote the file wrote it too."""
-    problem = graph_problem(dataset.graph)
-    if problem is not None:
-        return f"the graph cannot be used, {problem}"
-    if isinstance(dataset.features, SparseFeatures):
-        problem = sparse_problem(dataset.features)
-        if problem is not None:
-            return f"the features cannot be used, {problem}"
-    rows = {name: getattr(dataset, name) for name in ("labels", "values", "label_sets", "sample_weights")}
-    counts = {name: len(value) for name, value in rows.items() if value is not None}
-    counts |= {"features": int(dataset.features.shape[0])} | ({} if dataset.ids is None else {"ids": len(dataset.ids)})
-    wrong = next((name for name, count in counts.items() if count != dataset.num_nodes), None)
-    return None if wrong is None else f"{counts[wrong]} rows of {wrong} for {dataset.num_nodes} nodes"
 
 
 def _packed(dataset: Dataset) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -150,6 +136,8 @@ def _unpack_texts(key: str, tensors: dict[str, Tensor]) -> list[str] | None:
         return None
     content = tensors[f"{key}.text"].numpy().tobytes()
     ends = tensors[f"{key}.ends"].tolist()
+    if any(not isinstance(end, int) for end in ends) or sorted(ends) != ends or ends[-1:] not in ([], [len(content)]):
+        raise ValueError(f"the texts of {key} overlap or do not cover what is stored")
     return [
         content[start:end].decode("utf-8", "surrogatepass") for start, end in zip([0, *ends[:-1]], ends, strict=True)
     ] if ends else []  # fmt: skip

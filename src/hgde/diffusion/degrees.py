@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor
 
-from hgde.graph import Graph
+from hgde.graph import Graph, PieceGraph
 
 T = TypeVar("T")
 
@@ -23,8 +23,13 @@ def edge_weights(graph: Graph, dtype: torch.dtype = torch.float64) -> Tensor:
 def degrees(graph: Graph, dtype: torch.dtype = torch.float64, *, self_loops: bool = False) -> tuple[Tensor, Tensor]:
     """Sums of the weights that arrive at and that leave each node, ``[N]`` each.
 
-    ``self_loops`` counts a loop of weight one at every node that has none.
+    ``self_loops`` counts a loop of weight one at every node that has none. A piece of a larger graph gives the degrees
+    that its nodes have in the whole.
     """
+    if isinstance(graph, PieceGraph):
+        arriving, leaving = graph.degrees.to(dtype)
+        added = (~graph.loops).to(dtype)
+        return (arriving + added, leaving + added) if self_loops else (arriving, leaving)
     arriving, leaving = (torch.zeros(graph.num_nodes, dtype=dtype, device=graph.device) for _ in range(2))
     weights = edge_weights(graph, dtype)
     arriving.index_add_(0, graph.rows, weights)
@@ -37,9 +42,8 @@ def degrees(graph: Graph, dtype: torch.dtype = torch.float64, *, self_loops: boo
 
 def missing_loops(graph: Graph) -> Tensor:
     """Which nodes have no edge to themselves, ``[N]``."""
-    missing = torch.ones(graph.num_nodes, dtype=torch.bool, device=graph.device)
-    missing[graph.indices[graph.rows == graph.indices]] = False
-    return missing
+    loops = torch.zeros(graph.num_nodes, dtype=torch.int64, device=graph.device)
+    return loops.index_add_(0, graph.rows, (graph.rows == graph.indices).long()) == 0
 
 
 class Remembered(Generic[T]):
@@ -50,6 +54,8 @@ class Remembered(Generic[T]):
         self._last: tuple[Graph | None, dict[torch.dtype, T]] = (None, {})
 
     def __call__(self, graph: Graph, dtype: torch.dtype) -> T:
+        if torch.compiler.is_compiling():
+            return self._compute(graph, dtype)
         # Graph and values change together, so that threads with graphs of their own never mix them up.
         known, values = self._last
         if known is not graph:
@@ -58,3 +64,8 @@ class Remembered(Generic[T]):
         if dtype not in values:
             values[dtype] = self._compute(graph, dtype)
         return values[dtype]
+
+    def change(self, change: Callable[[T], T]) -> None:
+        """Put something else, of the same value, in the place of what is known."""
+        graph, values = self._last
+        self._last = (graph, {dtype: change(value) for dtype, value in values.items()})

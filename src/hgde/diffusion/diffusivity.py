@@ -36,6 +36,11 @@ class Diffusivity(nn.Module):
     def __init__(self, options: Section | None = None, width: int = 0) -> None:
         super().__init__()
 
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """Parts of :func:`hgde.kernels.warm_up` that its weights need on the ball."""
+        return ("edge",)
+
     def forward(self, z: Tensor, graph: Graph, manifold: Manifold) -> Operator:
         """The weights at the state ``z [N, d]``."""
         raise NotImplementedError

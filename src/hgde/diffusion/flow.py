@@ -95,14 +95,14 @@ class BoundFlow:
     def __call__(self, t: Tensor | float, z: Tensor) -> Tensor:
         operator, flow = self.operator_at(z), self.flow
         if self.c is None:
-            return self._advance(z, operator.tangent_sum(z, self.graph, self.manifold))
+            return self.advance_plainly(z, operator.tangent_sum(z, self.graph, self.manifold))
         weights = operator.edges_alone
         if weights is not None:
             return diffuse(z, self.graph, weights, self.c, self.z0, flow.eta, flow.activation)
         v = operator.tangent_sum(z, self.graph, self.manifold)
         return advance(z, v, self.c, self.z0, flow.eta, flow.activation)
 
-    def _advance(self, z: Tensor, v: Tensor) -> Tensor:
+    def advance_plainly(self, z: Tensor, v: Tensor) -> Tensor:
         """``F(z)`` from the tangent sum in plain torch, on any manifold."""
         manifold, flow = self.manifold, self.flow
         if flow.activation != "identity":

@@ -15,13 +15,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hgde import pipeline
 from hgde.data import Dataset
 from hgde.data.columns import Columns
-from hgde.estimators.inputs import Given, as_features, as_graph, fingerprint, is_frame, unpack
+from hgde.estimators.inputs import Given, as_features, as_graph, chosen, fingerprint, is_frame, unpack
 from hgde.estimators.parameters import is_given, settings_of_task
 from hgde.files import write_atomically
 from hgde.graph import Features, Graph
 from hgde.pipeline import Fitted, RunFolder, Settings, make_settings
 from hgde.pipeline.progress import TrainingBar
 from hgde.pipeline.settings import place_flat
+from hgde.registry import refuse_unloaded, untrusted
 from hgde.sections import nested, overlay
 from hgde.tasks import Problem
 
@@ -32,6 +33,8 @@ class HGDEEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
     """Base of the estimators; their parameters are the settings of the same name."""
 
     task: ClassVar[str]
+    fixed: ClassVar[dict[str, Any]] = {}
+    """Settings of the task that are the estimator's own; a parameter that was set wins."""
     _fitted: Fitted
 
     def settings(self) -> Settings:
@@ -45,7 +48,7 @@ class HGDEEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
             value = self._plain(name, getattr(self, name))
             if is_given(leaf, value):
                 flat[name] = value
-        below = {"task": {"name": self.task}, "run": {"seed": seed}}
+        below = {"task": {"name": self.task, **self.fixed}, "run": {"seed": seed}}
         given = overlay(below, nested(place_flat(flat, below)))
         return make_settings(overlay(given, nested(self.options or {})))
 
@@ -105,12 +108,12 @@ class HGDEEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     def _outputs(self, X: Any, graph: Any, edge_index: Any) -> torch.Tensor:
         check_is_fitted(self)
-        return self._fitted.outputs(self._dataset(unpack(X, None, graph, edge_index)))[0]
+        return chosen(X, self._fitted.outputs(self._dataset(unpack(X, None, graph, edge_index)))[0])
 
     def transform(self, X: Any, *, graph: Any = None, edge_index: Any = None) -> Array:
         """Points of the embedding's space, ``[N, width]``; on the Poincaré ball its curvature is ``curvature_``."""
         check_is_fitted(self)
-        return self._fitted.embed(self._dataset(unpack(X, None, graph, edge_index))).cpu().numpy()
+        return chosen(X, self._fitted.embed(self._dataset(unpack(X, None, graph, edge_index)))).cpu().numpy()
 
     def fit_transform(self, X: Any, y: Any = None, *, graph: Any = None, edge_index: Any = None) -> Array:
         """``fit``, then ``transform`` of the same nodes."""
@@ -162,6 +165,10 @@ class HGDEEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # s
         unknown = sorted(set(own["parameters"]) - set(cls().get_params()))
         if unknown:
             raise pipeline.RunError(f"{run.path / 'estimator.json'}: there is no parameter {unknown[0]!r}")
+        for name, value in own["parameters"].items():
+            if isinstance(value, str) and name != "device":
+                with untrusted():
+                    refuse_unloaded(value)
         try:
             return cls._from_folder(run, own)
         except (AttributeError, KeyError, TypeError) as error:

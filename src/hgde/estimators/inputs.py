@@ -16,8 +16,67 @@ from hgde.data.io.objects import is_networkx
 from hgde.data.preprocessing import PreprocessingSettings, Preprocessor
 from hgde.graph import Features, Graph, GraphError, SparseFeatures
 from hgde.graph.knn import knn_graph
+from hgde.tasks.metrics import CLASSES, LABELS, VALUES
 
 Array = np.ndarray[Any, Any]
+
+
+class Nodes:
+    """Rows and their graph as one ``X``, of which a part can be chosen without tearing the graph apart.
+
+    scikit-learn's tools take rows away to score on them; on a graph, what is to be hidden are their *labels*. Of
+    ``Nodes``, they choose: ``fit`` learns from the labels of the chosen nodes on the whole graph, ``predict`` and
+    ``score`` answer for the chosen ones.
+
+    >>> import numpy as np
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from hgde import HGDEClassifier, Nodes
+    >>> ring = np.array([np.arange(12), (np.arange(12) + 1) % 12])
+    >>> nodes, y = Nodes(np.eye(12), edge_index=ring), np.arange(12) // 6
+    >>> cross_val_score(HGDEClassifier(epochs=2, preset="none"), nodes, y, cv=3).shape
+    (3,)
+    """
+
+    def __init__(self, rows: Any, graph: Any = None, *, edge_index: Any = None, chosen: Any = None) -> None:
+        if graph is not None and edge_index is not None:
+            raise ValueError("give either graph or edge_index, not both")
+        self.rows = rows
+        self.graph = graph if edge_index is None else _Pairs(edge_index)
+        count = int(rows.shape[0]) if hasattr(rows, "shape") else len(rows)
+        self.chosen: Array = np.arange(count) if chosen is None else np.asarray(chosen, dtype=np.int64)
+        self.num_nodes = count
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.chosen), *getattr(self.rows, "shape", (0, 0))[1:])
+
+    def __len__(self) -> int:
+        return len(self.chosen)
+
+    def __getitem__(self, wanted: Any) -> Nodes:
+        """Some of the chosen nodes, by number or mask; the graph stays whole."""
+        rows = wanted[0] if isinstance(wanted, tuple) else wanted
+        return Nodes(self.rows, self.graph, chosen=self.chosen[rows])
+
+    def spread(self, y: Any, kind: str) -> Array:
+        """Targets of the chosen nodes as targets of all; the others have none."""
+        targets = np.asarray(y)
+        if len(targets) != len(self.chosen):
+            raise ValueError(f"there are {len(targets)} targets for {len(self.chosen)} chosen nodes")
+        if kind == VALUES:
+            targets = targets.astype(np.float64)
+            unknown: Any = np.nan
+        else:
+            if targets.dtype.kind in "bO":  # None and True are no numbers beside -1
+                targets = targets.astype(object)
+            unknown = "-1" if targets.dtype.kind == "U" else None if targets.dtype == object else -1
+        width = targets.dtype if targets.dtype.kind != "U" else np.result_type(targets.dtype, np.dtype("<U2"))
+        everywhere = np.full((self.num_nodes, *targets.shape[1:]), unknown, dtype=width)
+        everywhere[self.chosen] = targets
+        return everywhere
+
+    def __repr__(self) -> str:
+        return f"Nodes({len(self.chosen)} chosen of {self.num_nodes})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,19 +85,33 @@ class Given:
 
     rows: Any
     graph: Any = None
-    labels: Any = None
+    targets: Any = None
     validation: Any = None
     names: list[str] | None = None
     """What a DataFrame's index calls the rows; ``None`` where they are only numbered."""
 
 
-def unpack(X: Any, y: Any = None, graph: Any = None, edge_index: Any = None, validation: Any = None) -> Given:
-    """Take features, graph and labels out of a data set, a PyG ``Data`` or a networkx graph; arrays pass through.
+def unpack(
+    X: Any,
+    y: Any = None,
+    graph: Any = None,
+    edge_index: Any = None,
+    validation: Any = None,
+    kind: str = CLASSES,
+) -> Given:
+    """Take features, graph and targets out of a data set, a PyG ``Data`` or a networkx graph; arrays pass through.
 
-    Labels of an object's own test part are hidden, and its validation part is used as such.
+    Targets of an object's own test part are hidden, and its validation part is used as such. ``kind`` says which of a
+    data set's targets are meant (:mod:`hgde.tasks.metrics`). With chosen :class:`Nodes`, ``y`` is that of the chosen
+    ones, and all others are without target.
     """
     if graph is not None and edge_index is not None:
         raise ValueError("give either graph or edge_index, not both")
+    if isinstance(X, Nodes):
+        if graph is not None or edge_index is not None:
+            raise ValueError("these Nodes bring their graph; leave out graph and edge_index")
+        targets = None if y is None else X.spread(_array(y), kind)
+        return unpack(X.rows, targets, X.graph, None, validation, kind)
     graph = graph if edge_index is None else _Pairs(edge_index)
     if not _holds_graph(X):
         return Given(_array(X), graph, None if y is None else _array(y), validation, _row_names(X))
@@ -47,18 +120,25 @@ def unpack(X: Any, y: Any = None, graph: Any = None, edge_index: Any = None, val
     if not isinstance(features, Columns):
         features = features.to_scipy() if isinstance(features, SparseFeatures) else features.cpu().numpy()
     graph = dataset.graph if graph is None else graph
-    if y is not None or dataset.labels is None:
-        return Given(features, graph, None if y is None else _array(y), validation)
-    codes = dataset.labels.cpu().numpy().copy()
+    if y is not None:
+        return Given(features, graph, _array(y), validation)
+    own = {CLASSES: dataset.labels, VALUES: dataset.values, LABELS: dataset.label_sets}[kind]
+    if own is None:
+        return Given(features, graph, None, validation)
+    targets = own.cpu().numpy().copy()
     split = next((splits[0] for splits in dataset.fixed_splits.values() if splits), None)
     if split is not None and validation is None:
         seen = torch.cat([split.train, split.val]).numpy()
-        codes[np.setdiff1d(np.arange(codes.size), seen)] = -1
+        targets[np.setdiff1d(np.arange(len(targets)), seen)] = np.nan if kind == VALUES else -1
         validation = split.val.numpy() if split.val.numel() else None
-    if dataset.class_names is None:
-        return Given(features, graph, codes, validation)
-    names = np.array([*dataset.class_names, "-1"])
-    return Given(features, graph, names[codes], validation)
+    if kind == CLASSES and dataset.class_names is not None:
+        targets = np.array([*dataset.class_names, "-1"])[targets]
+    return Given(features, graph, targets, validation)
+
+
+def chosen(X: Any, values: Tensor) -> Tensor:
+    """What was worked out for every node, of those that were asked for."""
+    return values[torch.from_numpy(X.chosen).to(values.device)] if isinstance(X, Nodes) else values
 
 
 def is_frame(X: Any) -> bool:

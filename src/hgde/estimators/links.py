@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -55,6 +55,9 @@ class HGDEEmbedder(_FromEdges):
     (30, 2)
     """
 
+    # The points alone are to say who is linked; nothing beside them may explain it.
+    fixed: ClassVar[dict[str, Any]] = {"structure": False}
+
 
 @with_parameters("links")
 class HGDELinkPredictor(_FromEdges):
@@ -92,12 +95,14 @@ class HGDELinkPredictor(_FromEdges):
         check_is_fitted(self)
         if X is None and (graph is not None or edge_index is not None):
             raise ValueError("a graph without its rows was given; pass X too, or neither for the fitted nodes")
-        points = torch.as_tensor(
-            self.embedding_ if X is None else self.transform(X, graph=graph, edge_index=edge_index)
-        )
+        if X is None:
+            points, seen = torch.as_tensor(self.embedding_), self.graph_
+        else:
+            dataset = self._dataset(unpack(X, None, graph, edge_index))
+            points, seen = self._fitted.embed(dataset), dataset.graph
         nodes = _checked_pairs(pairs, len(points))
         device = self._fitted.device
-        odds = self._fitted.learner.predict(points.to(device), nodes.to(device))
+        odds = self._fitted.learner.predict(points.to(device), nodes.to(device), seen.to(device))
         linked = torch.sigmoid(odds.double()).cpu().numpy()
         return np.stack([1 - linked, linked], axis=1)
 

@@ -12,19 +12,67 @@ from sklearn.metrics import accuracy_score, f1_score, r2_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, check_consistent_length, check_is_fitted
 
+from hgde.data import Dataset
 from hgde.data.splits import NodeSplit
 from hgde.estimators.base import Array, HGDEEstimator
-from hgde.estimators.inputs import unpack
+from hgde.estimators.inputs import Nodes, unpack
 from hgde.estimators.parameters import with_parameters
-from hgde.tasks.multilabel import MultiLabel
-from hgde.tasks.nodes import NodeClassification
-from hgde.tasks.regression import NodeRegression
+from hgde.tasks import TASKS
+from hgde.tasks.metrics import VALUES
 
 _EMPTY = torch.empty(0, dtype=torch.int64)
 
 
 class _OnNodes(HGDEEstimator):
     """What the three have in common: labelled nodes are split into some to learn from and some to stop by."""
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        graph: Any = None,
+        edge_index: Any = None,
+        validation: Any = None,
+    ) -> Self:
+        """Learn from the nodes whose target is known.
+
+        Args:
+            X: features of all nodes, labelled or not; or :class:`Nodes`, whose chosen ones have the targets ``y``.
+            y: a target per node (see above for how unknown ones are marked); may be left out where ``X`` has them.
+            sample_weight: how much each node counts in the loss.
+            graph, edge_index: the graph, see above.
+            validation: labelled nodes to stop by, as numbers or a mask; drawn by ``validation_fraction`` if not given.
+        """
+        task = TASKS.get(self.task)
+        given = unpack(X, y, graph, edge_index, validation, task.kind)
+        if given.targets is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        settings = self.settings()
+        dataset, strata = self._with_targets(self._start(given, settings), given.targets)
+        if sample_weight is not None:
+            weights = X.spread(sample_weight, VALUES) if isinstance(X, Nodes) else sample_weight
+            weights = np.nan_to_num(np.asarray(weights)) if isinstance(X, Nodes) else weights
+            checked = _check_sample_weight(weights, strata, dtype=np.float64, ensure_non_negative=True)
+            dataset = replace(dataset, sample_weights=torch.from_numpy(checked))
+        split = self._split(strata, given.validation, settings.run.seed)
+        # With one label per class nothing can be held back, and validation nodes are training nodes.
+        problem = task.pose_on(dataset, settings.task.options, split, allow_overlap=True)  # type: ignore[attr-defined]  # tasks on nodes have it
+        self._train(dataset, problem, settings)
+        return self
+
+    def _truth(self, X: Any, y: Any) -> Array:
+        """What predictions are scored against: ``y``, or what ``X`` holds of it."""
+        if y is None:
+            y = unpack(X, kind=TASKS.get(self.task).kind).targets
+        if y is None:
+            raise ValueError("score needs the true targets y")
+        return np.asarray(y)
+
+    def _with_targets(self, dataset: Dataset, targets: Any) -> tuple[Dataset, Array]:
+        """The data set with its targets, checked, and for each node the stratum it is drawn from, -1 without target."""
+        raise NotImplementedError
 
     def _split(self, strata: Array, validation: Any, seed: int) -> NodeSplit:
         """``strata`` holds a number for each labelled node, -1 for the others; every stratum gives its share."""
@@ -38,11 +86,6 @@ class _OnNodes(HGDEEstimator):
         # With one label per class nothing can be held back: stop by the training nodes themselves.
         stop_by = held if held.size else labelled
         return NodeSplit(torch.from_numpy(train), torch.from_numpy(stop_by), _EMPTY, "estimator")
-
-    def _sample_weights(self, sample_weight: Any, rows: Any) -> torch.Tensor | None:
-        if sample_weight is None:
-            return None
-        return torch.from_numpy(_check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True))
 
 
 @with_parameters("nodes")
@@ -74,41 +117,10 @@ class HGDEClassifier(ClassifierMixin, _OnNodes):  # type: ignore[misc]  # scikit
 
     task = "nodes"
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        graph: Any = None,
-        edge_index: Any = None,
-        validation: Any = None,
-    ) -> Self:
-        """Learn from the labelled nodes.
-
-        Args:
-            X: features of all nodes, labelled or not.
-            y: a class per node of any type; ``-1`` (or the text "-1", or ``None``) where there is none.
-            sample_weight: how much each node counts in the loss.
-            graph, edge_index: the graph, see above.
-            validation: labelled nodes to stop by, as numbers or a mask; drawn by ``validation_fraction`` if not given.
-        """
-        given = unpack(X, y, graph, edge_index, validation)
-        if given.labels is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        settings = self.settings()
-        dataset = self._start(given, settings)
-        codes = self._encode(given.labels, dataset.num_nodes)
-        dataset = replace(
-            dataset,
-            labels=torch.from_numpy(codes),
-            class_names=[str(k) for k in self.classes_],
-            sample_weights=self._sample_weights(sample_weight, codes),
-        )
-        split = self._split(codes, given.validation, settings.run.seed)
-        problem = NodeClassification.pose_on(dataset, settings.task.options, split, allow_overlap=True)  # type: ignore[arg-type]  # the chosen task's settings
-        self._train(dataset, problem, settings)
-        return self
+    def _with_targets(self, dataset: Dataset, targets: Any) -> tuple[Dataset, Array]:
+        codes = self._encode(targets, dataset.num_nodes)
+        names = [str(name) for name in self.classes_]
+        return replace(dataset, labels=torch.from_numpy(codes), class_names=names), codes
 
     def _plain(self, name: str, value: Any) -> Any:
         if name == "class_weight" and isinstance(value, dict):
@@ -155,10 +167,7 @@ class HGDEClassifier(ClassifierMixin, _OnNodes):  # type: ignore[misc]  # scikit
         self, X: Any, y: Any = None, sample_weight: Any = None, *, graph: Any = None, edge_index: Any = None
     ) -> float:
         """Accuracy on the labelled nodes."""
-        given = unpack(X, y, graph, edge_index)
-        if given.labels is None:
-            raise ValueError("score needs the true classes y")
-        truth = _column(np.asarray(given.labels))
+        truth = _column(self._truth(X, y))
         predicted = self.predict(X, graph=graph, edge_index=edge_index)
         if truth.dtype.kind in "UO":
             truth = np.array([str(-1 if label is None else label) for label in truth])
@@ -197,23 +206,8 @@ class HGDERegressor(RegressorMixin, _OnNodes):  # type: ignore[misc]  # scikit-l
 
     task = "regression"
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        graph: Any = None,
-        edge_index: Any = None,
-        validation: Any = None,
-    ) -> Self:
-        """Learn from the nodes whose value is known."""
-        given = unpack(X, y, graph, edge_index, validation)
-        if given.labels is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        settings = self.settings()
-        dataset = self._start(given, settings)
-        values = np.asarray(given.labels)
+    def _with_targets(self, dataset: Dataset, targets: Any) -> tuple[Dataset, Array]:
+        values = np.asarray(targets)
         if values.dtype.kind not in "fiub":
             try:
                 values = values.astype(np.float64)
@@ -230,20 +224,13 @@ class HGDERegressor(RegressorMixin, _OnNodes):  # type: ignore[misc]  # scikit-l
             self._is_flat = True
         check_consistent_length(values, np.empty(dataset.num_nodes))
         table = values.reshape(len(values), -1)
-        dataset = replace(
-            dataset,
-            values=torch.from_numpy(np.ascontiguousarray(table)),
-            target_names=[f"y{k}" for k in range(table.shape[1])],
-            sample_weights=self._sample_weights(sample_weight, values),
-        )
         known = np.where(np.isfinite(table).any(1), 0, -1)
         if (known == 0).sum() < 2:
             raise ValueError(
                 f"a regressor needs two known values, y holds {int((known == 0).sum())} in {len(table)} samples"
             )
-        split = self._split(known, given.validation, settings.run.seed)
-        self._train(dataset, NodeRegression.pose_on(dataset, settings.task.options, split), settings)  # type: ignore[arg-type]  # the chosen task's settings
-        return self
+        names = [f"y{k}" for k in range(table.shape[1])]
+        return replace(dataset, values=torch.from_numpy(np.ascontiguousarray(table)), target_names=names), known
 
     def predict(self, X: Any, *, graph: Any = None, edge_index: Any = None) -> Array:
         """The value of every node, ``[N]`` or ``[N, targets]`` as ``y`` was."""
@@ -255,9 +242,8 @@ class HGDERegressor(RegressorMixin, _OnNodes):  # type: ignore[misc]  # scikit-l
         self, X: Any, y: Any = None, sample_weight: Any = None, *, graph: Any = None, edge_index: Any = None
     ) -> float:
         """R² on the nodes whose value is known."""
-        if y is None:
-            raise ValueError("score needs the true values y")
-        truth = np.asarray(y, dtype=np.float64)
+        truth = np.asarray(self._truth(X, y), dtype=np.float64)
+        truth = truth[:, 0] if self._is_flat and truth.ndim == 2 else truth
         predicted = self.predict(X, graph=graph, edge_index=edge_index)
         known = np.isfinite(truth.reshape(len(truth), -1)).all(1)
         weight = None if sample_weight is None else np.asarray(sample_weight)[known]
@@ -291,35 +277,17 @@ class HGDEMultiLabelClassifier(_OnNodes):
 
     task = "multilabel"
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        graph: Any = None,
-        edge_index: Any = None,
-        validation: Any = None,
-    ) -> Self:
-        """Learn from the nodes of which something is known."""
-        given = unpack(X, y, graph, edge_index, validation)
-        labels = None if given.labels is None else np.asarray(given.labels)
-        if labels is None or labels.ndim != 2 or not np.isin(labels, (-1, 0, 1)).all():
-            shape = "nothing" if labels is None else f"{labels.dtype} {list(labels.shape)}"
-            raise ValueError(f"y must be of shape [N, labels] and hold 0, 1, or -1 where unknown; got {shape}")
-        settings = self.settings()
-        dataset = self._start(given, settings)
+    def _with_targets(self, dataset: Dataset, targets: Any) -> tuple[Dataset, Array]:
+        labels = np.asarray(targets)
+        if labels.ndim != 2 or not np.isin(labels, (-1, 0, 1)).all():
+            raise ValueError(
+                "y must be of shape [N, labels] and hold 0, 1, or -1 where unknown; got "
+                f"{labels.dtype} {list(labels.shape)}"
+            )
         check_consistent_length(labels, np.empty(dataset.num_nodes))
-        dataset = replace(
-            dataset,
-            label_sets=torch.from_numpy(labels.astype(np.int64)),
-            target_names=[f"y{k}" for k in range(labels.shape[1])],
-            sample_weights=self._sample_weights(sample_weight, labels),
-        )
+        names = [f"y{k}" for k in range(labels.shape[1])]
         known = np.where((labels >= 0).any(1), 0, -1)
-        split = self._split(known, given.validation, settings.run.seed)
-        self._train(dataset, MultiLabel.pose_on(dataset, settings.task.options, split), settings)  # type: ignore[arg-type]  # the chosen task's settings
-        return self
+        return replace(dataset, label_sets=torch.from_numpy(labels.astype(np.int64)), target_names=names), known
 
     def predict_proba(self, X: Any, *, graph: Any = None, edge_index: Any = None) -> Array:
         """Probability of each label, ``[N, L]``."""
@@ -330,10 +298,10 @@ class HGDEMultiLabelClassifier(_OnNodes):
         """1 where a label is more likely than not, ``[N, L]``."""
         return (self.predict_proba(X, graph=graph, edge_index=edge_index) > 0.5).astype(np.int64)
 
-    def score(self, X: Any, y: Any, *, graph: Any = None, edge_index: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, *, graph: Any = None, edge_index: Any = None) -> float:
         """Micro-F1 over what is known."""
         check_is_fitted(self)
-        truth = np.asarray(y)
+        truth = self._truth(X, y)
         known = truth >= 0
         return float(f1_score(truth[known], self.predict(X, graph=graph, edge_index=edge_index)[known]))
 

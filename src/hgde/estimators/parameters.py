@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 
-from hgde.pipeline.settings import default_flat_settings, flat_settings
+from hgde.models.base import MODELS
+from hgde.pipeline.settings import DEFAULT_MODEL, default_flat_settings, flat_settings
 from hgde.sections import Leaf
 
 C = TypeVar("C", bound=type)
@@ -30,6 +32,7 @@ DEFAULT = "default"
 not do: asking for it must win over a preset, and an estimator cannot know who put a value there."""
 
 _SET_BY_PRESETS = ("model", "training", "preprocessing")
+"""Sections that presets set as they please; of a task they set a few things only."""
 
 
 def is_given(leaf: Leaf, value: Any) -> bool:
@@ -77,7 +80,17 @@ def with_parameters(task: str) -> Callable[[C], C]:
 
 
 def _default(leaf: Leaf) -> Any:
-    return DEFAULT if leaf.section in _SET_BY_PRESETS else leaf.default
+    return DEFAULT if _is_set_by_presets(leaf) else leaf.default
+
+
+def _is_set_by_presets(leaf: Leaf) -> bool:
+    return leaf.section in _SET_BY_PRESETS or leaf.path in _of_tasks()
+
+
+@cache
+def _of_tasks() -> frozenset[str]:
+    presets = MODELS.get(DEFAULT_MODEL).presets.values()
+    return frozenset(f"task.{name}" for preset in presets for name in preset.get("task", {}) if name != "name")
 
 
 def _explained(taken: dict[str, Leaf]) -> str:
@@ -89,7 +102,7 @@ def _explained(taken: dict[str, Leaf]) -> str:
         choices = f" One of {', '.join(leaf.choices)}." if leaf.choices else ""
         usual = (
             f"{leaf.default!r} unless a preset says otherwise"
-            if leaf.section in _SET_BY_PRESETS
+            if _is_set_by_presets(leaf)
             else repr(leaf.default)
         )
         lines += [f"{name} : default {usual}", f"    {leaf.help}{choices}{owner}"]

@@ -11,7 +11,8 @@ of seeds. The rules, the first that applies decides:
 4. spreading labels (or a rule of thumb for links) is level with the best: nothing needs to be trained;
 5. else the cheapest system that is level with the best.
 
-Rules 3 to 5 add what curvature is worth where HGDE and its flat twin were both run.
+Rules 3 to 5 add what curvature is worth where HGDE and its flat twin were both run. Whatever is said, systems that did
+not finish are named: nothing is known of them.
 """
 
 from __future__ import annotations
@@ -32,6 +33,14 @@ MOST_POINTS_LEVEL = 2.0
 
 def advise(rows: Sequence[Row]) -> str:
     """The sentence. ``rows`` are ranked, best first (:func:`hgde.experiments.table.rank_rows`)."""
+    missing = [row.name for row in rows if not row.scores]
+    advice = _advise(rows)
+    if not missing or len(missing) == len(rows):
+        return advice
+    return f"{advice.removesuffix('.')}; {', '.join(missing)} did not finish: more minutes would show what they can do."
+
+
+def _advise(rows: Sequence[Row]) -> str:
     done = [row for row in rows if row.scores]
     if not done:
         return "No system finished, so there is nothing to recommend: give more minutes, or look at the failures."

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hgde.experiments.jobs import Crew, Done, Job, run_jobs
+from hgde.experiments.following import Follower
+from hgde.experiments.jobs import Crew, Job, run_jobs
 from hgde.experiments.places import at_place, choose_places, key_of, open_for
 from hgde.experiments.search import Found, Search, search_all
 from hgde.experiments.space import space_for
@@ -24,8 +25,6 @@ TRIALS = 8
 FEWEST_EPOCHS = 50
 SEARCH_SHARE = 0.5
 """Part of the time given that the searches may take; the rest is for the runs that are compared."""
-
-Say = Callable[[str], None]
 
 
 class CompareError(RuntimeError):
@@ -54,9 +53,9 @@ class Request:
     workers: int = 2
 
 
-def compare(request: Request, out: Path, say: Say | None = None) -> Comparison:
+def compare(request: Request, out: Path, follower: Follower | None = None) -> Comparison:
     """Compare, keeping every finished run in ``out``; the same call goes on where it was stopped."""
-    say = say or (lambda _: None)
+    follower = follower or Follower()
     began = time.monotonic()
     given = dict(request.given)
     if "model" in given:
@@ -71,7 +70,7 @@ def compare(request: Request, out: Path, say: Say | None = None) -> Comparison:
     base = {system.name: _with_few_threads(settings_of(system, given, data, task)) for system in systems}
 
     with Crew(request.workers) as crew:
-        return _run(request, systems, base, places, store, out, crew, began, say)
+        return _run(request, systems, base, places, store, out, crew, began, follower)
 
 
 def _run(
@@ -83,11 +82,11 @@ def _run(
     out: Path,
     crew: Crew,
     began: float,
-    say: Say,
+    follower: Follower,
 ) -> Comparison:
     facts_job = Job("facts", "facts", "facts", at_place(base[systems[0].name], places[0]))
     (facts,) = run_jobs([facts_job], store, 0)
-    found = _search(request, systems, base, places, store, crew, began, say)
+    found = _search(request, systems, base, places, store, crew, began, follower)
     chosen = {name: result.settings for name, result in found.items()}
     plan = _plan(request, out, found, places, began)
     jobs = []
@@ -96,8 +95,8 @@ def _run(
             nested = chosen.get(system.name, base[system.name])
             jobs.append(_final_job(system, nested, place, plan))
     left = None if request.minutes is None else request.minutes - (time.monotonic() - began) / 60
-    say(f"{len(jobs)} runs of {len(systems)} systems on {plan.runs} splits or seeds")
-    outcomes = run_jobs(jobs, store, crew, _tell(say), left)
+    missing = sum(store.find(job) is None for job in jobs)
+    outcomes = run_jobs(jobs, store, crew, follower.stage(f"runs of {len(systems)} systems", missing), left)
     notes = [f"{name}: at most {epochs} epochs, for want of time" for name, epochs in plan.epochs.items()]
     rows = make_rows(systems, outcomes, plan.runs, found)
     result = facts.result or {}
@@ -113,7 +112,7 @@ def _search(
     store: Store,
     crew: Crew,
     began: float,
-    say: Say,
+    follower: Follower,
 ) -> dict[str, Found]:
     trained = [system for system in systems if system.model is not None]
     total = None
@@ -133,9 +132,9 @@ def _search(
         )
         for system in trained
     ]
-    say(f"up to {request.trials} trials for each of {len(searches)} systems, scored on validation alone")
     minutes = None if request.minutes is None else SEARCH_SHARE * request.minutes
-    return search_all(searches, store, crew, _tell(say), minutes)
+    heard = follower.stage(f"trials of {len(searches)} systems", request.trials * len(searches))
+    return search_all(searches, store, crew, heard, minutes)
 
 
 @dataclass(frozen=True)
@@ -192,7 +191,7 @@ def _expected_seconds(found: Found) -> float:
 def _final_job(system: System, nested: dict[str, Any], place: Place, plan: _Plan) -> Job:
     settings = at_place(nested, place)
     if system.model is None:
-        return Job(system.name, key_of(place), "free", settings, {"baseline": system.name})
+        return Job(system.name, key_of(place), "free", settings, {"baseline": system.name}, cost=-1.0)
     if system.name in plan.epochs:
         training = dict(settings.get("training", {}))
         capped = min(plan.epochs[system.name], int(training.get("epochs", 10**9)))
@@ -212,13 +211,6 @@ def _claim(out: Path, given: Mapping[str, Any]) -> None:
     if path.exists() and path.read_text(encoding="utf-8") != content:
         raise CompareError(f"{out} holds a comparison on other data or settings; choose another folder (--out)")
     write_atomically(path, content.encode())
-
-
-def _tell(say: Say) -> Callable[[Done, int, int], None]:
-    def tell(done: Done, count: int, total: int) -> None:
-        say(f"[{count}/{total}] {done.job.name}" + (f": {done.failure}" if done.failure else ""))
-
-    return tell
 
 
 __all__ = ["CompareError", "Comparison", "Request", "Row", "compare"]

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +19,16 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-def write_comparison(comparison: Comparison, out: Path) -> list[Path]:
-    """Write ``table.md``, ``.json``, ``.csv``, ``.png`` and the page ``report.html``; returns their paths."""
+def write_comparison(comparison: Comparison, out: Path, reproduce: Sequence[str] = ()) -> list[Path]:
+    """Write ``table.md``, ``.json``, ``.csv``, ``.png`` and the page ``report.html``; returns their paths.
+
+    ``reproduce`` are the commands that make it again, for the page."""
     paths = [out / f"table.{suffix}" for suffix in ("md", "json", "csv", "png")]
     write_atomically(paths[0], markdown(comparison).encode())
     write_atomically(paths[1], (json.dumps(_clean(comparison.to_dict()), indent=1) + "\n").encode())
     write_atomically(paths[2], _csv(comparison).encode())
     draw(comparison, paths[3])
-    page = write_report(report_of_comparison(_clean(comparison.to_dict())), out, forms=("html",))
+    page = write_report(report_of_comparison(_clean(comparison.to_dict()), reproduce), out, forms=("html",))
     return [*paths, page.html]
 
 

@@ -25,6 +25,7 @@ class Gain:
     curved: float
     flat: float
     test: Paired
+    distortion: tuple[float, float]
 
     @property
     def words(self) -> str:
@@ -41,7 +42,8 @@ def gains(cells: Sequence[tuple[Cell, Row]]) -> list[Gain]:
         twin = rows.get((key, "hgde-flat"))
         if name == "hgde" and twin is not None:
             test = paired_test(row.scores, twin[1].scores, row.test_per_train)
-            made.append(Gain(cell.data.title, cell.data.task, row.spread.mean, twin[1].spread.mean, test))
+            means, distortions = (row.spread.mean, twin[1].spread.mean), (row.distortion, twin[1].distortion)
+            made.append(Gain(cell.data.title, cell.data.task, *means, test, distortions))
     return made
 
 
@@ -53,13 +55,16 @@ def summary_lines(cells: Sequence[tuple[Cell, Row]]) -> list[str]:
     lines = [
         "On " + ", on ".join(f"{count} of {len(made)} graphs: {words}" for words, count in counts.items()) + ".",
         "",
-        "| graph | task | HGDE | flat twin | difference | p | |",
-        "| --- | --- | ---: | ---: | ---: | ---: | --- |",
+        "Distortion is the mean of `|s d / hops - 1|` over pairs of nodes at the best scale `s`; 0 is an isometry.",
+        "",
+        "| graph | task | HGDE | flat twin | difference | p | | distortion, HGDE | distortion, flat |",
+        "| --- | --- | ---: | ---: | ---: | ---: | --- | ---: | ---: |",
     ]
     for gain in made:
         p = "" if math.isnan(gain.test.p) else f"{gain.test.p:.2g}"
         shown = f"{gain.curved:.2f} | {gain.flat:.2f} | {gain.test.difference:+.2f} ± {gain.test.error:.2f} | {p}"
-        lines.append(f"| {gain.title} | {gain.task} | {shown} | {gain.words} |")
+        distortions = " | ".join("" if math.isnan(value) else f"{value:.3f}" for value in gain.distortion)
+        lines.append(f"| {gain.title} | {gain.task} | {shown} | {gain.words} | {distortions} |")
     return [*lines, "", "![difference to the flat twin](curvature.png)", ""]
 
 

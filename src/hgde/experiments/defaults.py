@@ -50,6 +50,24 @@ def standings(scores: dict[str, dict[str, float]]) -> list[Standing]:
     return sorted(made, key=lambda standing: standing.rank)
 
 
+def _beside_accuracy(cells: Sequence[tuple[Cell, Row]]) -> list[str]:
+    """What accuracy does not say: macro-F1, which rare classes count in fully, and how far probabilities are off."""
+    means: dict[str, list[tuple[float, float]]] = {}
+    for cell, row in cells:
+        if row.scores and len(row.scores) == row.expected and "macro_f1" in row.also:
+            means.setdefault(cell.system.name, []).append((row.also["macro_f1"], row.also["calibration_error"]))
+    if "hgde" not in means:
+        return []
+    lines = [
+        "", "Beside accuracy, on average over the graphs that a system has finished:", "",
+        "| system | graphs | macro F1 | calibration error |", "| --- | ---: | ---: | ---: |",
+    ]  # fmt: skip
+    for name, own in means.items():
+        f1, calibration = (float(np.mean(column)) for column in zip(*own, strict=True))
+        lines.append(f"| {name} | {len(own)} | {100 * f1:.1f} | {calibration:.3f} |")
+    return lines
+
+
 def summary_lines(cells: Sequence[tuple[Cell, Row]]) -> list[str]:
     """Markdown: one table for nodes, one sentence for links."""
     nodes: dict[str, dict[str, float]] = {}
@@ -70,6 +88,7 @@ def summary_lines(cells: Sequence[tuple[Cell, Row]]) -> list[str]:
             gap = "" if standing.worst_to_gcn is None else f"{standing.worst_to_gcn:+.2f} ({standing.worst_on})"
             share = f"{100 * standing.within:.0f} % of {standing.graphs}"
             lines.append(f"| {standing.system} | {standing.rank:.2f} | {share} | {gap} |")
+    lines += _beside_accuracy(cells)
     ahead = {
         graph: all(row["hgde"] > row[name] for name in HEURISTICS if name in row)
         for graph, row in links.items()

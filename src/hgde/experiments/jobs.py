@@ -89,6 +89,7 @@ def run_jobs(
         retry: do jobs again that are recorded as failed.
         fresh: a new process for every job, where memory is measured.
     """
+    store.hold()
     ordered = list(jobs)
     done: dict[str, Done] = {}
     waiting: list[Job] = []

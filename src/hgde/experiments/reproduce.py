@@ -71,6 +71,15 @@ def usable(cells: Iterable[Cell], say: Say) -> list[Cell]:
     return kept
 
 
+def count_missing(table: Table, results: Path, only: tuple[str, ...] = ()) -> int:
+    """How many trials and runs of a table are not on disk yet, of the cells whose data is at hand."""
+    store, missing = Store(results), 0
+    for cell in usable(table.cells(only), lambda _: None):
+        searched = table.trials if cell.system.is_trained and table.trials > 1 else 0
+        missing += max(0, searched + len(cell.places) - len(store.content(cell.path)["records"]))
+    return missing
+
+
 def _why_not(data: Data) -> str | None:
     try:
         spec = find_spec(data.name)

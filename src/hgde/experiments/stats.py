@@ -82,8 +82,9 @@ def t_test(values: Sequence[float], correction: float = 0.0) -> Paired:
     if count < 2:
         return Paired(count, mean, math.nan, math.nan)
     error = math.sqrt(statistics.variance(values) * (1 / count + correction))
-    if error == 0:
-        return Paired(count, mean, 0.0, 1.0 if mean == 0 else 0.0)
+    if error <= 1e-9 * abs(mean):
+        # A few equal differences (one test item more, three times) have no spread to test by: their signs alone count.
+        return Paired(count, mean, 0.0, 1.0 if mean == 0 else 2.0 ** (1 - count))
     return Paired(count, mean, error, float(2 * student.sf(abs(mean) / error, count - 1)))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from hgde.experiments.jobs import Done, Job
 from hgde.files import write_atomically
+from hgde.registry import untrusted
 from hgde.sections import SettingsError
 
 FORMAT = 1
@@ -31,6 +32,31 @@ class Store:
         self.folder = Path(folder)
         self._cells: dict[str, dict[str, Any]] = {}
         self._resolved: dict[str, dict[str, Any]] = {}
+        self._lock: Any = None
+
+    def hold(self) -> None:
+        """Keep other processes from writing to the folder for as long as this one lives; sweep what a killed one left.
+
+        Raises:
+            StoreError: if another process holds it.
+        """
+        from filelock import FileLock, Timeout
+
+        if self._lock is not None:
+            return
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.folder / ".lock", timeout=0, is_singleton=True, thread_local=False)
+            lock.acquire()
+        except Timeout:
+            raise StoreError(
+                f"another process is working in {self.folder}; wait for it to end, or choose another folder (--out)"
+            ) from None
+        except OSError:
+            return  # nothing can be written there, and whoever writes will say so
+        self._lock = lock
+        for left in self.folder.rglob(".*.part"):
+            left.unlink(missing_ok=True)
 
     def path(self, cell: str) -> Path:
         return self.folder / f"{cell}.json"
@@ -43,10 +69,13 @@ class Store:
             if path.exists():
                 try:
                     content = json.loads(path.read_text(encoding="utf-8"))
-                except (json.JSONDecodeError, UnicodeDecodeError) as error:
+                except (ValueError, RecursionError) as error:
                     raise StoreError(f"{path} is damaged ({error}); remove it and run the same command again") from None
                 if not isinstance(content, dict) or content.get("format") != FORMAT:
                     raise StoreError(f"{path} was written by another version; remove it or use another folder")
+                wrong = _problem(content)
+                if wrong is not None:
+                    raise StoreError(f"{path} is damaged ({wrong}); remove it and run the same command again")
             self._cells[cell] = content
         return self._cells[cell]
 
@@ -110,7 +139,8 @@ class Store:
         key = _hash(settings)
         if key not in self._resolved:
             try:
-                self._resolved[key] = _shared_settings(make_settings(settings, lenient=True).to_dict())
+                with untrusted():  # the folder may come from elsewhere
+                    self._resolved[key] = _shared_settings(make_settings(settings, lenient=True).to_dict())
             except SettingsError:  # of a model that is gone, or wrong from the start: compared as they are
                 self._resolved[key] = dict(settings)
         return self._resolved[key]
@@ -120,6 +150,26 @@ class Store:
         for name in _SHARED:
             used = {record.get(name) for record in content["records"].values()}
             content[name] = {key: value for key, value in content[name].items() if key in used}
+
+
+def _problem(content: Mapping[str, Any]) -> str | None:
+    """What is wrong with the content of a cell, in words."""
+    for name in ("about", "records", *_SHARED):
+        if not isinstance(content.get(name), dict):
+            return f"it has no object {name!r}"
+    for name in _SHARED:
+        if not all(isinstance(value, dict) for value in content[name].values()):
+            return f"{name!r} holds something that is no object"
+    fields = {"work": str, "place": dict, "more": dict, "settings": str, "seconds": int | float}
+    for key, record in content["records"].items():
+        if not isinstance(record, dict):
+            return f"record {key!r} is no object"
+        wrong = next((name for name, kind in fields.items() if not isinstance(record.get(name), kind)), None)
+        if wrong is None and not isinstance(record.get("result", record.get("failure")), dict | str):
+            wrong = "result"
+        if wrong is not None:
+            return f"record {key!r} has no proper {wrong!r}"
+    return None
 
 
 def _place(job: Job) -> dict[str, Any]:

@@ -35,10 +35,13 @@ class Row:
     epoch_ms: float = math.nan
     seconds: float = math.nan
     peak_mib: float = math.nan
+    distortion: float = math.nan
     trials: int = 0
     settings: dict[str, Any] = field(default_factory=dict)
     changes: dict[str, Any] = field(default_factory=dict)
     test_per_train: float = 0.0
+    also: dict[str, float] = field(default_factory=dict)
+    """Means of the other metrics of the test part, as they are."""
     against_best: Paired | None = None
     p: float = math.nan
 
@@ -66,6 +69,7 @@ class Row:
             "expected": self.expected,
             "mean": spread.mean,
             "std": spread.std,
+            "also": self.also,
             "standard_error": spread.error,
             "against_best": against,
             "p_adjusted": self.p,
@@ -73,6 +77,7 @@ class Row:
             "epoch_ms": self.epoch_ms,
             "seconds": self.seconds,
             "peak_mib": self.peak_mib,
+            "distortion": self.distortion,
             "trials": self.trials,
             "changes": self.changes,
             "failures": self.failures,
@@ -150,6 +155,10 @@ def make_row(system: System, outcomes: Sequence[Done], expected: int, found: Fou
         row.epoch_ms, row.seconds, row.peak_mib = (
             statistics.median(float(v[name]) for v in values) for name in ("epoch_ms", "seconds", "peak_mib")
         )
+        known = [v["distortion"] for v in values if v.get("distortion") is not None]
+        row.distortion = statistics.fmean(known) if known else math.nan
+        others = [name for name in values[0]["test"] if name not in (row.metric, "loss")]
+        row.also = {name: statistics.fmean(float(v["test"][name]) for v in values) for name in others}
         sizes = values[0]["sizes"]
         row.test_per_train = sizes["test"] / max(1, sizes["train"])
         row.settings = dict(results[0][0].job.settings)

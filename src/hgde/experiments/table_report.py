@@ -59,6 +59,8 @@ def _section(data: Data, cells: Pairs, has_published: bool) -> list[str]:
     head = ["system", *(f"{metric}, {protocol}" for protocol in data.protocols), "s.e.", "runs"]
     if has_published:
         head += ["published", "difference", "verdict"]
+    shows_more = any("macro_f1" in row.also for _, row in cells)
+    head += ["macro F1", "calibration error"] if shows_more else []
     head += ["parameters", "ms per epoch", "s per run"]
     lines = ["", f"## {data.title}", "", "| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
     by_system: dict[str, dict[str, tuple[Cell, Row]]] = {}
@@ -74,6 +76,9 @@ def _section(data: Data, cells: Pairs, has_published: bool) -> list[str]:
         line = [name, *shown, _number(row.spread.error, 2), f"{len(row.scores)}/{row.expected}"]
         if has_published:
             line += _beside_published(cell, row)
+        if shows_more:
+            line += [_number(100 * row.also.get("macro_f1", math.nan), 1)]
+            line += [_number(row.also.get("calibration_error", math.nan), 3)]
         line += [count(row.parameters), _number(row.epoch_ms, 1), _number(row.seconds, 1)]
         lines.append("| " + " | ".join(line) + " |")
     return lines

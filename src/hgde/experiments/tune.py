@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hgde.experiments.jobs import OnDone
+from hgde.experiments.following import Follower
 from hgde.experiments.places import choose_places, open_for
 from hgde.experiments.search import Found, Search, SearchError, search_all
 from hgde.experiments.space import Dimension, check_space, read_space, space_for
@@ -52,7 +52,8 @@ def tune(
     workers: int = 2,
     space: Path | None = None,
     seed: int = 0,
-    on_done: OnDone | None = None,
+    follower: Follower | None = None,
+    reproduce: Sequence[str] = (),
 ) -> Tuned:
     """Search for settings by the cross-fitted validation score; the same call goes on where it was stopped.
 
@@ -62,6 +63,8 @@ def tune(
         trials, minutes: when to stop; at least one of them.
         folds: splits (or seeds, where there is one split) that a trial is the mean of.
         space: a file of one's own instead of the model's in ``spaces/``.
+        follower: hears of every trial.
+        reproduce: commands that make it again, for the page.
     """
     if trials is None and minutes is None:
         raise SearchError("say how long to search: --trials or --minutes")
@@ -83,12 +86,13 @@ def tune(
     shifted = tuple((first + split if at_hand is None else split, place) for split, place in places[:folds])
     search = Search("trials", base, free, trials or FOREVER, shifted, seed)
     store = Store(out)
-    found = search_all([search], store, workers, on_done, minutes)["trials"]
+    heard = (follower or Follower()).stage("trials", trials, minutes)
+    found = search_all([search], store, workers, heard, minutes)["trials"]
     if found.best is None:
         raise SearchError(f"no trial was finished: {found.failure}")
     metric = settings.task.entry.default_metric
     start = preset_name(model, data, settings.task.name)
-    files = _write(out, found, given, settings.to_dict(), start, metric)
+    files = _write(out, found, given, settings.to_dict(), start, metric, reproduce)
     return Tuned(found, metric, [*files, store.path("trials")])
 
 
@@ -102,7 +106,13 @@ def _is_given(dimension: Dimension, given: Mapping[str, Any]) -> bool:
 
 
 def _write(
-    out: Path, found: Found, given: Mapping[str, Any], resolved: Mapping[str, Any], start: str, metric: str
+    out: Path,
+    found: Found,
+    given: Mapping[str, Any],
+    resolved: Mapping[str, Any],
+    start: str,
+    metric: str,
+    reproduce: Sequence[str],
 ) -> list[Path]:
     best = found.best
     assert best is not None
@@ -126,7 +136,7 @@ def _write(
         "best": best.number,
         "versions": versions(),
     }
-    page = write_report(report_of_tuning(record), out, forms=("html",))
+    page = write_report(report_of_tuning(record, reproduce), out, forms=("html",))
     return [settings, report, page.html]
 
 

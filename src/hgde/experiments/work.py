@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import statistics
 import time
 import traceback
@@ -17,7 +18,8 @@ from torch import Tensor
 from hgde.data import Dataset, open_dataset
 from hgde.experiments.jobs import Done, Job
 from hgde.experiments.meter import PeakMeter
-from hgde.pipeline import Prepared, Reporter, Settings, fit, make_settings, prepare, versions
+from hgde.graph.measures.distortion import graph_distortion
+from hgde.pipeline import Fitted, Prepared, Reporter, Settings, fit, make_settings, prepare, versions
 from hgde.pipeline.presets import Choice
 from hgde.pipeline.settings import restore_settings
 from hgde.tasks import Part, Problem
@@ -117,8 +119,21 @@ def train(job: Job) -> Result:
     kept = {name: value for name, value in asdict(outcome).items() if name not in ("history", "seed")}
     kept |= {"peak_mib": round(meter.read(), 1), **_facts_of_run(prepared)}
     kept["parameters"] = sum(p.numel() for p in result.models[0].learner.parameters())
+    kept["distortion"] = _distortion(result.models[0])
     kept["metric"], kept["preset"] = result.summary.metric.name, result.summary.settings.preset
     return kept
+
+
+def _distortion(fitted: Fitted) -> float | None:
+    """Of the embedding against hops along the graph; None where a model has no space or the graph no edges."""
+    model = fitted.learner.model
+    try:
+        points, space = fitted.embed(), model.manifold
+    except NotImplementedError:
+        return None
+    graph = fitted.training_data().dataset.graph
+    found = graph_distortion(graph, lambda u, v: space.dist(points[u], points[v]))
+    return found if math.isfinite(found) else None
 
 
 def cost(job: Job) -> Result:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import get_ident
 
 import torch
 from torch import Tensor
@@ -70,6 +71,7 @@ class ProjectionCounter:
     def __init__(self) -> None:
         self._pending: list[Tensor] = []
         self._total = 0
+        self.thread = get_ident()
 
     def add(self, count: Tensor) -> None:
         self._pending.append(count)
@@ -82,7 +84,7 @@ class ProjectionCounter:
         return self._total
 
 
-# A plain list rather than a context variable: torch.compile can trace it. Threads therefore share their counters.
+# A plain list rather than a context variable: torch.compile can trace it. Each counter knows the thread it counts for.
 _counters: list[ProjectionCounter] = []
 
 
@@ -106,9 +108,11 @@ def counting_projections() -> bool:
 
 
 def record_projections(count: Tensor) -> None:
-    """Report ``count`` (0-d integer tensor) projected points to every open counter."""
-    for counter in _counters:
-        counter.add(count)
+    """Report ``count`` (0-d integer tensor) projected points to every counter that this thread has open."""
+    own = None if torch.compiler.is_compiling() else get_ident()
+    for counter in tuple(_counters):  # another thread may open or close one meanwhile
+        if own is None or counter.thread == own:
+            counter.add(count)
 
 
 def horner(q: Tensor, coefficients: Sequence[float]) -> Tensor:

@@ -2,5 +2,6 @@
 
 from hgde.graph.features import Features, SparseFeatures
 from hgde.graph.graph import Graph, GraphError
+from hgde.graph.piece import PieceGraph
 
-__all__ = ["Features", "Graph", "GraphError", "SparseFeatures"]
+__all__ = ["Features", "Graph", "GraphError", "PieceGraph", "SparseFeatures"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -13,6 +13,24 @@ from torch import Tensor
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
+
+
+T = TypeVar("T")
+
+
+class _worked_out_once(Generic[T]):  # a decorator
+    """``functools.cached_property`` without its lock, which ``torch.compile`` cannot trace; there nothing is kept."""
+
+    def __init__(self, function: Callable[[Any], T]) -> None:
+        self.function, self.__doc__ = function, function.__doc__
+
+    def __get__(self, instance: Any, owner: type | None = None) -> T:
+        if instance is None:
+            return self  # type: ignore[return-value]  # asked of the class, by tools that read documentation
+        value = self.function(instance)
+        if not torch.compiler.is_compiling():
+            instance.__dict__[self.function.__name__] = value
+        return value
 
 
 class GraphError(ValueError):
@@ -117,12 +135,12 @@ class Graph:
     def device(self) -> torch.device:
         return self.indices.device
 
-    @cached_property
+    @_worked_out_once
     def degree(self) -> Tensor:
         """Number of edges that arrive at each node, ``[N]``."""
         return self.indptr[1:] - self.indptr[:-1]
 
-    @cached_property
+    @_worked_out_once
     def weighted_degree(self) -> Tensor:
         """Sum of the weights that arrive at each node, ``[N]`` float64; the degree where there are no weights."""
         if self.weights is None:
@@ -130,17 +148,19 @@ class Graph:
         total = torch.zeros(self.num_nodes, dtype=torch.float64, device=self.device)
         return total.index_add_(0, self.rows, self.weights)
 
-    @cached_property
+    @_worked_out_once
     def rows(self) -> Tensor:
         """The receiving node of each edge, ``[E]``."""
-        return torch.repeat_interleave(torch.arange(self.num_nodes, device=self.device), self.degree)
+        return torch.repeat_interleave(
+            torch.arange(self.num_nodes, device=self.device), self.degree, output_size=self.num_edges
+        )
 
     @property
     def edge_index(self) -> Tensor:
         """``[2, E]``: sources, then targets (PyG's convention)."""
         return torch.stack([self.indices, self.rows])
 
-    @cached_property
+    @_worked_out_once
     def by_source(self) -> tuple[Tensor, Tensor, Tensor]:
         """The same edges grouped by the node that sends: ``(indptr, targets, order)``.
 
@@ -152,13 +172,13 @@ class Graph:
         indptr[1:] = torch.cumsum(torch.bincount(self.indices, minlength=self.num_nodes), 0)
         return indptr, self.rows[order], order
 
-    @cached_property
+    @_worked_out_once
     def is_symmetric(self) -> bool:
         """Whether every edge is present in both directions, equally often; weights are not looked at."""
         indptr, targets, _ = self.by_source
         return bool(torch.equal(indptr, self.indptr)) and bool(torch.equal(targets, self.indices))
 
-    @cached_property
+    @_worked_out_once
     def undirected_edges(self) -> Tensor:
         """Each pair of joined nodes once, ``[2, M]`` with ``u < v``; self-loops left out."""
         key = torch.unique(self._pair_keys[self.rows != self.indices])
@@ -177,7 +197,7 @@ class Graph:
         low, high = torch.minimum(self.rows, self.indices), torch.maximum(self.rows, self.indices)
         return low * max(self.num_nodes, 1) + high
 
-    @cached_property
+    @_worked_out_once
     def hash(self) -> str:
         """SHA-256 of structure and weights: the same for the same graph on any machine and device."""
         digest = hashlib.sha256(b"hgde-graph-1")
@@ -251,8 +271,18 @@ class Graph:
         return f"Graph(num_nodes={self.num_nodes}, num_edges={self.num_edges}, {kind}{weighted})"
 
 
+_FREE_NUMBERS, _NUMBERS_PER_EDGE = 10_000_000, 100
+"""Numbers that nodes may have whatever the edges, and that they may have for each edge: more are ids, not numbers."""
+
+_MOST_NODES = 2**31 - 1
+"""Compiled kernels count nodes in 32 bits, and two numbers make one key of 64."""
+
+
 def _checked_pairs(edges: Any, num_nodes: int | None) -> tuple[Tensor, Tensor, int]:
-    pairs = torch.as_tensor(np.asarray(edges) if not isinstance(edges, Tensor) else edges)
+    try:
+        pairs = torch.as_tensor(np.asarray(edges) if not isinstance(edges, Tensor) else edges)
+    except (TypeError, ValueError, OverflowError) as error:  # texts, ragged lists, numbers beyond 64 bits
+        raise GraphError(f"edges must hold integer node numbers ({error})") from None
     if pairs.numel() == 0:
         pairs = torch.zeros(2, 0, dtype=torch.int64, device=pairs.device)
     elif isinstance(edges, list):
@@ -267,6 +297,14 @@ def _checked_pairs(edges: Any, num_nodes: int | None) -> tuple[Tensor, Tensor, i
     largest = int(pairs.max()) if pairs.numel() else -1
     if num_nodes is None:
         num_nodes = largest + 1
+        most = max(_FREE_NUMBERS, _NUMBERS_PER_EDGE * pairs.shape[1])
+        if num_nodes > most:
+            raise GraphError(
+                f"the largest node number is {largest:,} in {pairs.shape[1]:,} edges, which would be as many nodes; "
+                "number the nodes from 0 without gaps, or say how many there are (num_nodes)"
+            )
+    if num_nodes > _MOST_NODES:
+        raise GraphError(f"a graph has at most {_MOST_NODES:,} nodes, got {num_nodes:,}")
     if pairs.numel() and int(pairs.min()) < 0:
         where = int((pairs < 0).any(0).nonzero()[0])
         raise GraphError(f"edge {where} is ({source[where]}, {target[where]}): node numbers start at 0")

@@ -11,7 +11,6 @@ from hgde.kernels.ops import (
     exp_origin,
     link_logits,
     log_origin,
-    row_sums,
     sparse_matmul,
     tangent_sum,
     tangent_sum_global,
@@ -19,7 +18,7 @@ from hgde.kernels.ops import (
     translate_tangent,
     warm_up,
 )
-from hgde.kernels.reference import ACTIVATIONS, tangent_sum_on
+from hgde.kernels.reference import ACTIVATIONS
 from hgde.kernels.weights import AttentionWeights, ChannelWeights, EdgeWeights, LocalWeights
 
 __all__ = [
@@ -38,13 +37,11 @@ __all__ = [
     "get_backend",
     "link_logits",
     "log_origin",
-    "row_sums",
     "set_backend",
     "sparse_matmul",
     "tangent_sum",
     "tangent_sum_global",
     "tangent_sum_global_linear",
-    "tangent_sum_on",
     "translate_tangent",
     "warm_up",
     "watch_linear_errors",

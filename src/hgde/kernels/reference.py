@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from hgde.geometry import Manifold, ball, numerics
+from hgde.geometry import ball, numerics
 from hgde.graph import Graph
 from hgde.kernels.weights import AttentionWeights, ChannelWeights, EdgeWeights, LocalWeights
 
@@ -138,18 +138,6 @@ def tangent_sum(z: Tensor, graph: Graph, weights: LocalWeights, c: Tensor | floa
         # log_z(o) = -B artanhc(c|z|^2) z
         push = push + weights.origin * (b * artanh_ratio(1 - b, b))[:, 0]
     return b * pull - push[:, None] * points
-
-
-def tangent_sum_on(manifold: Manifold, z: Tensor, graph: Graph, weights: LocalWeights) -> Tensor:
-    """:func:`tangent_sum` on any manifold, one ``logmap`` per edge: cost and memory ``E d``."""
-    values = edge_values(graph, weights)
-    rows = rows_of(graph)
-    logs = manifold.logmap(z[rows], z[graph.indices])
-    v = torch.zeros_like(z).index_add(0, rows, (values if values.dim() == 2 else values[:, None]) * logs)
-    if isinstance(weights, EdgeWeights) and weights.origin is not None:
-        origin = manifold.origin(*z.shape, dtype=z.dtype, device=z.device)
-        v = v + weights.origin[:, None] * manifold.logmap(z, origin)
-    return v
 
 
 def advance(

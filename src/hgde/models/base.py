@@ -65,8 +65,11 @@ class Model(nn.Module):
     reroutes: ClassVar[bool] = False
 
     @classmethod
-    def candidates(cls, task: str, graph: Graph) -> tuple[str, ...]:
-        """Names of the presets to choose among for a task on a graph, the simplest first."""
+    def candidates(cls, task: str, graph: Graph, labelled: float = 1.0) -> tuple[str, ...]:
+        """Names of the presets to choose among for a task on a graph, the simplest first.
+
+        ``labelled`` is the share of nodes to learn from.
+        """
         return ("default",)
 
     @classmethod
@@ -97,6 +100,11 @@ class Model(nn.Module):
         A model that has it needs no :meth:`forward` of its own, and only the nodes asked for are read out.
         """
         raise NotImplementedError
+
+    @property
+    def reads_out_each(self) -> bool:
+        """Whether :meth:`readout` of a node's point is all there is to its output."""
+        return type(self).readout is not Model.readout
 
     def feature_parameters(self) -> list[nn.Parameter]:
         """The parameters that meet the input features, the ones that weight decay is for first of all."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from typing import Literal
+from itertools import pairwise
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -14,11 +15,24 @@ from hgde.geometry import Manifold, PoincareBall
 from hgde.graph import Graph
 from hgde.kernels import FusedBall, diffuse_steps
 from hgde.sections import Chosen
-from hgde.solvers import Flow, HEuler, InputError, Method, Solution, configured, odeint
+from hgde.solvers import HRK4, Flow, HEuler, InputError, Method, Solution, configured, odeint
+from hgde.solvers.dynamics import Dynamics
+from hgde.solvers.loop import fixed_grid
+from hgde.solvers.method import Tolerances
 from hgde.solvers.odeint import is_adaptive
 from hgde.solvers.registry import resolve
 
 logger = logging.getLogger(__name__)
+
+MOST_STEPS = 10_000
+
+
+class AnyFlow(Protocol):
+    """A flow with its graph and start."""
+
+    z0: Tensor
+
+    def __call__(self, t: Tensor | float, z: Tensor) -> Tensor: ...
 
 
 class HPDEBlock(nn.Module):
@@ -60,6 +74,8 @@ class HPDEBlock(nn.Module):
         is_adaptive(self.method, step, rtol, atol)
         #: Also the distance of the times of :meth:`trajectory`.
         self.step = 1.0 if step is None else step
+        if time / self.step > MOST_STEPS:
+            raise InputError(f"{time:g} in steps of {self.step:g} is more than {MOST_STEPS:,} steps; take larger ones")
         self.rtol, self.atol = rtol, atol
         self._is_checked = False
 
@@ -71,6 +87,15 @@ class HPDEBlock(nn.Module):
         method, call = configured(solver)
         return cls(flow, time, method, gradient=gradient, **call)
 
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """Parts of :func:`hgde.kernels.warm_up` that training needs."""
+        if not isinstance(self.flow.manifold, PoincareBall):
+            return ()
+        if isinstance(self.method, HEuler):
+            return self.flow.diffusivity.kernels if self.step == 1.0 else (*self.flow.diffusivity.kernels, "solver")
+        return (*self.flow.diffusivity.kernels, "solver", *(() if isinstance(self.method, HRK4) else ("transport",)))
+
     def forward(self, z0: Tensor, graph: Graph) -> Tensor:
         """Points at time ``T``, ``[N, d]``."""
         bound = self._bind(z0, graph)
@@ -78,7 +103,21 @@ class HPDEBlock(nn.Module):
         if self._is_plain_iteration() and bound.c is not None and weights is not None:
             # heuler with steps of one is F applied T times; with constant weights one kernel call does them all.
             return diffuse_steps(z0, graph, weights, bound.c, int(self.time), z0, flow.eta, flow.activation)
-        return self._solve(bound, [0.0, self.time]).final
+        if torch.compiler.is_compiling() and not self.method.adaptive:
+            return self._march(bound)
+        return self.integrate(bound, [0.0, self.time]).final
+
+    def _march(self, bound: BoundFlow) -> Tensor:
+        """The steps alone, for ``torch.compile`` and ``torch.export``: what :func:`odeint` checks are values."""
+        manifold, x = self.flow.manifold, bound.z0
+        dynamics = Dynamics(Flow(bound), manifold)
+        memory = self.method.start(dynamics, manifold, 0.0, x)
+        tolerances = Tolerances(self.rtol or 0.0, self.atol or 0.0)
+        for t0, t1 in pairwise(fixed_grid((0.0, self.time), self.step)):
+            h = self.step if t1 != self.time else t1 - t0
+            result = self.method.step(dynamics, manifold, t0, h, x, memory, tolerances)
+            x, memory = result.state, result.memory
+        return x
 
     def _is_plain_iteration(self) -> bool:
         return isinstance(self.method, HEuler) and self.step == 1.0 and float(self.time).is_integer()
@@ -94,9 +133,10 @@ class HPDEBlock(nn.Module):
 
     def solve(self, z0: Tensor, graph: Graph, times: list[float]) -> Solution:
         """The solution at the given times, with its statistics."""
-        return self._solve(self._bind(z0, graph), times)
+        return self.integrate(self._bind(z0, graph), times)
 
-    def _solve(self, bound: BoundFlow, times: list[float]) -> Solution:
+    def integrate(self, bound: AnyFlow, times: list[float]) -> Solution:
+        """The solution of a flow that has its graph and start."""
         return odeint(
             Flow(bound),
             bound.z0,

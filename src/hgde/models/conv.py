@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from hgde.diffusion import Diffusivity, GraphFlow, make_diffusivity
 from hgde.diffusion.flow import Activation
 from hgde.geometry import SPACES, make_space
 from hgde.graph import Graph
+from hgde.kernels.ops.graphs import by_receiver
 from hgde.models.block import HPDEBlock
 from hgde.models.layers import Encoder, to_tangent
 from hgde.sections import choose
@@ -68,6 +70,8 @@ class HGDEConv(nn.Module):
         return to_tangent(self.block(self.encoder(x), graph), self.block.flow.manifold)
 
     def _graph(self, edge_index: Tensor, num_nodes: int) -> Graph:
+        if torch.compiler.is_compiling():
+            return Graph(*by_receiver(edge_index, num_nodes))
         version = edge_index._version  # counts changes in place
         known = self._last
         if known is None or known[0] is not edge_index or known[1:3] != (version, num_nodes):

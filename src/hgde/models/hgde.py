@@ -9,12 +9,24 @@ from typing import ClassVar, Literal
 from torch import Tensor, nn
 
 from hgde.diffusion import DIFFUSIVITIES, GraphFlow, make_diffusivity
-from hgde.geometry import SPACES, Curvature, Manifold, make_space
-from hgde.graph import Features, Graph
+from hgde.geometry import SPACES, Curvature, Manifold, PoincareBall, Product, make_space
+from hgde.graph import Features, Graph, SparseFeatures
+from hgde.kernels import warm_up
 from hgde.models.base import MODELS, Model, Shape, built
 from hgde.models.block import HPDEBlock
+from hgde.models.evidence import LabelEvidence
 from hgde.models.layers import Encoder, NodeDecoder
-from hgde.models.presets import LINK_PRESETS, MOST_EDGES_FOR_RICCI, PRESETS, Preset
+from hgde.models.presets import (
+    FEW_LABELS,
+    LINK_PRESETS,
+    MANY,
+    MANY_LABELS,
+    MOST_EDGES_FOR_RICCI,
+    MOST_NODES_FOR_GLOBAL,
+    NO_CLASSES,
+    PRESETS,
+    Preset,
+)
 from hgde.sections import Chosen, Section, SettingsError, choice, setting
 from hgde.solvers import SOLVERS
 
@@ -46,7 +58,19 @@ class HGDESettings(Section):
     learn_eta: bool = setting(False, "Train those weights.", inert=_without_residual)
     activation: str = setting("identity", "Activation inside the flow.", choices=ACTIVATIONS)
     encoder_layers: int = setting(1, "Linear layers of the encoder.", at_least=1)
+    encoder_width: int | None = setting(
+        None,
+        "Width of the encoder's layers before the last (default: the dimension of the space).",
+        at_least=1,
+        inert=lambda s: "the encoder has one layer" if s.encoder_layers == 1 else None,
+    )
     encoder_activation: str = setting("identity", "Activation after each layer of the encoder.", choices=ACTIVATIONS)
+    encoder_bends_last: bool = setting(
+        True,
+        "Whether that activation also follows the encoder's last layer; without it, points lie on all sides of the "
+        "origin.",
+        inert=lambda s: "the encoder has no activation" if s.encoder_activation == "identity" else None,
+    )
     dropout: float = setting(0.5, "Dropout on the input features.", at_least=0, below=1)
     state_dropout: float = setting(0.0, "Dropout on the encoded nodes before they diffuse.", at_least=0, below=1)
     start_distance: float = setting(
@@ -56,6 +80,15 @@ class HGDESettings(Section):
         at_least=0,
     )
     hidden_dropout: float = setting(0.0, "Dropout on the embedding before the decoder of nodes.", at_least=0, below=1)
+    labels: bool = setting(
+        False, "Read the training labels around a node as well, its own left out; for classes on a graph at hand."
+    )
+
+
+def _is_affordable(name: str, graph: Graph) -> bool:
+    if name.startswith("ricci"):
+        return graph.num_edges <= MOST_EDGES_FOR_RICCI
+    return not name.startswith("local-global") or graph.num_nodes <= MOST_NODES_FOR_GLOBAL
 
 
 @MODELS.register("hgde")
@@ -85,6 +118,9 @@ class HGDE(Model):
             )
         width = settings.width
         source, target = (make_space(settings.space, width) for _ in range(2))
+        inner = width if settings.encoder_width is None else settings.encoder_width
+        if isinstance(source, Product) and inner != width:
+            raise SettingsError(f"a product space fixes the width: encoder_width must be {width}; leave it out")
         self.encoder = Encoder(
             shape.in_features,
             width,
@@ -94,6 +130,8 @@ class HGDE(Model):
             settings.dropout,
             settings.encoder_layers,
             settings.state_dropout,
+            settings.encoder_bends_last,
+            inner,
         )
         diffusivity = make_diffusivity(settings.diffusivity, width)
         eta = settings.eta if settings.residual else None
@@ -103,11 +141,19 @@ class HGDE(Model):
         self.decoder: NodeDecoder | None = None
         if shape.outputs is not None:
             self.decoder = NodeDecoder(width, shape.outputs, target, settings.hidden_dropout)
+        self.evidence: LabelEvidence | None = None
+        if settings.labels:
+            if shape.outputs is None:
+                raise SettingsError("labels has no effect: links are predicted without labels; leave it out")
+            self.evidence = LabelEvidence(shape.num_nodes, shape.outputs)
+        self._graph: Graph | None = None
 
     @classmethod
-    def candidates(cls, task: str, graph: Graph) -> tuple[str, ...]:
-        names = tuple(LINK_PRESETS if task == "links" else PRESETS)
-        return tuple(name for name in names if name != "ricci" or graph.num_edges <= MOST_EDGES_FOR_RICCI)
+    def candidates(cls, task: str, graph: Graph, labelled: float = 1.0) -> tuple[str, ...]:
+        if task == "links":
+            return tuple(LINK_PRESETS)
+        names = (MANY_LABELS if labelled >= MANY else FEW_LABELS) if task == "nodes" else NO_CLASSES
+        return tuple(name for name in names if _is_affordable(name, graph))
 
     @property
     def manifold(self) -> Manifold:
@@ -122,11 +168,23 @@ class HGDE(Model):
         """``[n, outputs]`` of some of the points of :meth:`embed`."""
         return built(self.decoder)(z)
 
+    def forward(self, features: Features, graph: Graph) -> Tensor:
+        scores = self.readout(self.embed(features, graph))
+        return scores if self.evidence is None else scores + self.evidence(graph)
+
+    @property
+    def reads_out_each(self) -> bool:
+        return self.evidence is None
+
     def trajectory(self, features: Features, graph: Graph) -> tuple[list[float], Tensor]:
         """Times ``0, step, ..., T`` and the states there, ``[times, N, coordinates]``."""
         return self.block.trajectory(self.encoder(features), graph)
 
     def begin(self, features: Features, graph: Graph) -> None:
+        weight = self.encoder.linear.weight
+        if weight.device.type == "cpu" and isinstance(self.manifold, PoincareBall):
+            sparse = ("sparse",) if isinstance(features, SparseFeatures) else ()
+            warm_up(*sparse, "origin", *self.block.kernels, dtype=weight.dtype)
         if self.start_distance > 0:
             self.encoder.scale_to(features, self.start_distance)
 
@@ -135,6 +193,11 @@ class HGDE(Model):
 
     def prepare(self, graph: Graph) -> None:
         self.block.flow.diffusivity.prepare(graph)
+        self._graph = graph
+
+    def observe(self, targets: Tensor, nodes: Tensor) -> None:
+        if self.evidence is not None:
+            self.evidence.observe(built(self._graph), targets, nodes)
 
     def curvatures(self) -> dict[str, float]:
         """The magnitudes ``c`` of encoder and diffusion; the parts of a product are numbered from 1."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor, nn
 
@@ -76,6 +78,8 @@ class Encoder(nn.Module):
         layers: how many linear layers on the source space, each followed by the activation.
         dropout: on the features.
         state_dropout: on what every layer gives, so also on the tangent vectors that become the start.
+        bends_last: whether the activation follows the last layer too.
+        inner_width: of the layers before the last; that of the points by default.
     """
 
     def __init__(
@@ -88,19 +92,23 @@ class Encoder(nn.Module):
         dropout: float = 0.0,
         layers: int = 1,
         state_dropout: float = 0.0,
+        bends_last: bool = True,
+        inner_width: int | None = None,
     ) -> None:
         super().__init__()
-        self.linear = HyperbolicLinear(in_features, width, source)
-        self.hidden = nn.ModuleList(HyperbolicLinear(width, width, source) for _ in range(layers - 1))
+        inner = width if inner_width is None else inner_width
+        widths = [*(inner for _ in range(layers - 1)), width]
+        self.linear = HyperbolicLinear(in_features, widths[0], source)
+        self.hidden = nn.ModuleList(HyperbolicLinear(*pair, source) for pair in pairwise(widths))
         self.target, self.activation = target, activation
-        self.dropout, self.state_dropout = dropout, state_dropout
+        self.dropout, self.state_dropout, self.bends_last = dropout, state_dropout, bends_last
 
     def forward(self, features: Features) -> Tensor:
         """Points of the target space, ``[N, coordinates]``."""
-        tangent = self._activate(self.linear.tangent(features, self.dropout))
+        tangent = self.activate(self.linear.tangent(features, self.dropout), self.linear)
         for layer in self.hidden:
             assert isinstance(layer, HyperbolicLinear)
-            tangent = self._activate(layer.tangent(tangent))
+            tangent = self.activate(layer.tangent(tangent), layer)
         if isinstance(self.target, PoincareBall):
             return exp_origin(tangent, self.target.c)
         return self.target.expmap0(tangent)
@@ -116,14 +124,17 @@ class Encoder(nn.Module):
         given: Features = features
         for layer in (self.linear, *self.hidden):
             assert isinstance(layer, HyperbolicLinear)
-            length = float(self._activate(layer.tangent(given)).norm(dim=-1).mean())
+            length = float(self.activate(layer.tangent(given), layer).norm(dim=-1).mean())
             if length > 0:
                 layer.weight.mul_(0.5 * distance / length)
-            given = self._activate(layer.tangent(given))
+            given = self.activate(layer.tangent(given), layer)
         self.train(was_training)
 
-    def _activate(self, tangent: Tensor) -> Tensor:
-        return drop(resolve_activation(self.activation)(tangent), self.state_dropout, self.training)
+    def activate(self, tangent: Tensor, layer: nn.Module) -> Tensor:
+        """What a layer hands on of its tangent vectors: activation (the last may have none) and dropout."""
+        is_last = layer is (self.hidden[-1] if len(self.hidden) else self.linear)
+        bent = tangent if is_last and not self.bends_last else resolve_activation(self.activation)(tangent)
+        return drop(bent, self.state_dropout, self.training)
 
     def extra_repr(self) -> str:
         return f"activation={self.activation}, dropout={self.dropout}, state_dropout={self.state_dropout}"

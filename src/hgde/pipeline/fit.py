@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,13 @@ from torch import Tensor
 
 from hgde import randomness
 from hgde.data import DataError, Dataset, open_dataset
+from hgde.data.settings import DataSettings
+from hgde.data.spec import find_spec
 from hgde.files import WriteError
 from hgde.pipeline.fitted import Fitted, facts_of
 from hgde.pipeline.folder import RunError, RunFolder
 from hgde.pipeline.prepare import Prepared, build_learner, choose_device, number_type, prepare, versions
-from hgde.pipeline.presets import RUNGS, Choice, Rung, choose, preset_names, with_preset
+from hgde.pipeline.presets import LEAST_EPOCHS, Choice, Rung, choose, preset_names, with_preset
 from hgde.pipeline.settings import Settings
 from hgde.registry import untrusted
 from hgde.sections import SettingsError
@@ -166,8 +168,11 @@ def check_unchanged(run: RunFolder, settings: Settings, dataset: Dataset) -> Non
     """Refuse when the files that the settings name are there and hold other data than the run was made with."""
     if not run.facts().get("data_named_by_settings", True):
         return  # it was handed over in memory
+    if not _can_be_compared(settings.data):
+        return
     try:
-        current = open_dataset(settings.data, download=False)
+        with untrusted():
+            current = open_dataset(settings.data, download=False)
     except (DataError, OSError):
         return  # gone, or never on this machine: the run has its own copy
     if current.hash != dataset.hash:
@@ -175,6 +180,23 @@ def check_unchanged(run: RunFolder, settings: Settings, dataset: Dataset) -> Non
             f"the data of this run ({dataset.name}) has changed since it was started; put the old data back, or train "
             "a new run on the new data"
         )
+
+
+def _can_be_compared(data: DataSettings) -> bool:
+    """Whether looking at what the settings of a run name is harmless: they may come from elsewhere.
+
+    A pipe or device would never end, and a simulated set of any size would have to be made.
+    """
+    if data.edges is None:
+        with untrusted():
+            try:
+                return find_spec(data.name).kind != "generated"
+            except ValueError:
+                return False
+    try:
+        return all(Path(name).expanduser().is_file() for name in (data.edges, data.nodes) if name is not None)
+    except (OSError, RuntimeError, ValueError):  # a name too long, of an unknown user, with a NUL
+        return False
 
 
 class _Run:
@@ -210,7 +232,7 @@ class _Run:
         names = preset_names(settings, self.prepared.problem)
         if not names:
             return None, None
-        is_race = len(names) > 1 and settings.training.epochs >= 2 * RUNGS[0] and start is None
+        is_race = len(names) > 1 and settings.training.epochs >= LEAST_EPOCHS and start is None
         if not is_race:
             self._take(with_preset(settings, names[0]))
             return None, None
@@ -236,12 +258,18 @@ class _Run:
             self.run.write_settings(settings)
 
     def _prepared_for(self, settings: Settings) -> Prepared:
-        if settings.preprocessing == self.settings.preprocessing and settings.run.dtype == self.settings.run.dtype:
-            return self.prepared
-        return prepare(settings, self.prepared.dataset, self.prepared.problem)
+        own, prepared = self.settings, self.prepared
+        if settings.preprocessing != own.preprocessing or settings.run.dtype != own.run.dtype:
+            prepared = prepare(settings, prepared.dataset, prepared.problem)
+        if settings.task == own.task:
+            return prepared
+        # The question stays as it was posed, on the same split; what a preset may change is how it is learned.
+        task = prepared.problem.task
+        answered = type(task).from_fitted(settings.task.options, task.fitted())
+        return replace(prepared, problem=replace(prepared.problem, task=answered))
 
     def _place(self, seed: int) -> Path | None:
-        return None if self.run is None else self.run.seed_folder(seed) / "checkpoint.safetensors"
+        return None if self.run is None else self.run.file(f"seed-{seed}/checkpoint.safetensors")
 
     def _trainer(
         self, settings: Settings, seed: int, start: Mapping[str, Tensor] | None, prepared: Prepared | None = None

@@ -16,6 +16,7 @@ from hgde.data.preprocessing import Preprocessor
 from hgde.graph import Features, Graph
 from hgde.models.base import Shape
 from hgde.pipeline.folder import RunError, RunFolder
+from hgde.pipeline.folder_checks import Allowance, find_gap, model_problem, own_files
 from hgde.pipeline.prepare import Prepared, build_learner, choose_device, number_type, versions
 from hgde.pipeline.settings import Settings, make_settings
 from hgde.registry import untrusted
@@ -47,6 +48,10 @@ class Fitted:
             if self.folder is None:
                 raise RunError("this model does not know the data it was trained on; give some")
             dataset = self.folder.data()
+            if dataset.num_nodes != self.shape.num_nodes:
+                raise RunError(
+                    f"{self.folder.path}: a model of {self.shape.num_nodes:,} nodes, and data of {dataset.num_nodes:,}"
+                )
             problem = self.folder.problem(self.task, dataset.graph)
             stored = dataset.inputs(self.settings.task.name, self.settings.data.protocol, problem.graph)
             try:
@@ -85,24 +90,25 @@ class Fitted:
     @torch.no_grad()
     def predict(self, dataset: Dataset | None = None, pairs: Tensor | None = None) -> Table:
         """The table of predictions; on the training data with truth and part of each row."""
-        outputs, known = self.outputs(dataset)
-        ids = node_ids(known)
-        if dataset is None and pairs is None:
-            return self.task.held_out_table(self.learner, outputs, ids, self.training_data().problem)
-        return self.task.table(self.learner, outputs, ids, None if pairs is None else pairs.to(self.device))
+        with own_files(self.folder if dataset is None else None):
+            features, graph, known = self.inputs(dataset)
+            outputs = self.learner.eval().outputs(features, graph)
+            ids = node_ids(known)
+            if dataset is None and pairs is None:
+                return self.task.held_out_table(self.learner, outputs, ids, self.training_data().problem)
+        return self.task.table(self.learner, outputs, ids, None if pairs is None else pairs.to(self.device), graph)
 
     @torch.no_grad()
     def evaluate(self) -> dict[str, Scores]:
         """Scores of all parts of the training data."""
-        problem = self.training_data().problem.to(self.device, number_type(self.settings))
-        outputs = self.learner.eval().outputs(problem.inputs, problem.graph)
-        # Training edges have no non-edges beside them; an estimator's data has no test part.
-        scored = PARTS if self.task.outputs is not None else PARTS[1:]
-        return {
-            name: self.task.scores(self.learner.predict(outputs, problem.parts[name].items), problem.parts[name].truth)
-            for name in scored
-            if problem.parts[name].size
-        }
+        with own_files(self.folder):
+            problem = self.training_data().problem.to(self.device, number_type(self.settings))
+            outputs = self.learner.eval().outputs(problem.inputs, problem.graph)
+            # Training edges have no non-edges beside them; an estimator's data has no test part.
+            scored = PARTS if self.task.outputs is not None else PARTS[1:]
+            asked = {name: problem.parts[name] for name in scored if problem.parts[name].size}
+            predicted = {name: self.learner.predict(outputs, part.items, problem.graph) for name, part in asked.items()}
+            return {name: self.task.scores(predicted[name], part.truth) for name, part in asked.items()}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as plain values and tensors: settings, what was fitted, weights, and the data it was trained on."""
@@ -160,13 +166,19 @@ def load(folder: str | Path, seed: int | None = None) -> Fitted:
         raise RunError(f"{run.path} has no finished seed {seed} (finished: {known})")
     if not finished:
         raise RunError(f"{run.path} has no finished model; finish the run with `hgde train --resume {run.path}`")
-    path = run.seed_folder(finished[0] if seed is None else seed) / "model.safetensors"
+    path = run.file(f"seed-{finished[0] if seed is None else seed}/model.safetensors")
     tensors, meta = checkpoint.load(path)
+    gap = find_gap(meta)
+    if gap is not None:
+        raise RunError(f"{path} is damaged: field {gap!r} is not a finite number")
     described, stored_shape, stored_task = (
         checkpoint.read_field(path, meta, name, dict) for name in ("preprocessing", "shape", "task")
     )
     try:
-        with untrusted():  # settings also name metrics, decoders and steps, which are looked up only now
+        with (
+            untrusted(),
+            Allowance(tensors),
+        ):  # settings also name metrics, decoders and steps, which are looked up only now
             task = settings.task.entry.from_fitted(settings.task.options, stored_task["fitted"])
             preprocessor = Preprocessor.from_state(described, checkpoint.part_of(tensors, "preprocessing/"))
             shape = Shape(int(stored_shape["in_features"]), int(stored_shape["num_nodes"]), task.outputs)
@@ -175,9 +187,12 @@ def load(folder: str | Path, seed: int | None = None) -> Fitted:
             learner = build_learner(settings, task, shape, randomness.make_generator(0))
     except KeyError as error:
         raise RunError(f"{path} is damaged: field {error} is missing") from None
-    except (AttributeError, IndexError, TypeError, ValueError, RuntimeError) as error:
+    except (ArithmeticError, AttributeError, IndexError, MemoryError, TypeError, ValueError, RuntimeError) as error:
         raise RunError(f"{path} does not fit the settings of its run: {_first_line(error)}") from None
     checkpoint.load_weights(learner, checkpoint.part_of(tensors, "learner/"), str(path))
+    problem = model_problem(learner)
+    if problem is not None:
+        raise RunError(f"{path} is damaged: {problem}")
     device = choose_device(settings.run.device)
     return Fitted(settings, task, learner.to(device).eval(), preprocessor, shape, None, device, run)
 

@@ -17,10 +17,10 @@ from typing import Any
 
 from hgde.data import Dataset
 from hgde.data.store import load_dataset, save_dataset
-from hgde.files import write_atomically
+from hgde.files import read_problem, write_atomically
 from hgde.graph import Graph
 from hgde.pipeline.problems import load_problem, save_problem
-from hgde.pipeline.settings import Settings, restore_settings
+from hgde.pipeline.settings import Settings, refuse_code, restore_settings
 from hgde.registry import untrusted
 from hgde.sections import SettingsError
 from hgde.tasks import Problem, Task
@@ -47,6 +47,24 @@ class RunFolder:
     def seed_folder(self, seed: int) -> Path:
         return self.path / f"seed-{seed}"
 
+    def file(self, name: str) -> Path:
+        """A file of the folder, to be read: one of its own, and an ordinary one."""
+        path = self.path / name
+        try:
+            problem = read_problem(path, own=self.path)
+        except OSError:
+            return path  # whoever reads it will say so
+        if problem is not None:
+            raise RunError(f"{path} cannot be used: {problem}")
+        return path
+
+    def check_links(self) -> None:
+        """Refuse to write into a folder in which links lead elsewhere."""
+        names = (".lock", "report", *_START, "summary.json", *(f"seed-{seed}" for seed in self.seeds()))
+        for path in (self.path / name for name in names):
+            if path.is_symlink():
+                raise RunError(f"{path} is a link, and a run folder holds its files itself; remove the link")
+
     def seeds(self) -> list[int]:
         """Seeds that have a folder, in order; anything else that is called so is not looked at."""
         names = (re.fullmatch(r"seed-(\d{1,19})", place.name) for place in self.path.glob("seed-*"))
@@ -62,6 +80,7 @@ class RunFolder:
 
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            self.check_links()  # a lock, too, is written to
             lock = FileLock(self.path / ".lock", timeout=0)
             with lock:
                 self._sweep()
@@ -94,8 +113,9 @@ class RunFolder:
         """A JSON file of the folder, which must hold an object."""
         path = self.path / name
         try:
-            if path.stat().st_size > _LARGEST_JSON:
-                raise RunError(f"{path} is damaged: it is larger than {_LARGEST_JSON >> 20} MiB")
+            problem = read_problem(path, own=self.path, most=_LARGEST_JSON)
+            if problem is not None:
+                raise RunError(f"{path} is damaged: {problem}")
             content = json.loads(path.read_text(encoding="utf-8"))
         except (FileNotFoundError, NotADirectoryError):
             raise RunError(
@@ -104,7 +124,7 @@ class RunFolder:
         except OSError as error:
             raise RunError(f"{path} cannot be read: {error.strerror}") from None
         except (ValueError, RecursionError) as error:
-            raise RunError(f"{path} is damaged: {error}") from None
+            raise RunError(f"{path} is damaged: {str(error)[:200]}") from None
         if not isinstance(content, dict):
             raise RunError(f"{path} is damaged: expected an object, got {type(content).__name__}")
         return content
@@ -123,7 +143,9 @@ class RunFolder:
             raise RunError(f"{self.path / 'settings.json'} is damaged: it has no object {missing!r}")
         try:
             with untrusted():
-                return restore_settings(values, given)
+                settings = restore_settings(values, given)
+                refuse_code(settings)
+                return settings
         except SettingsError as error:
             raise RunError(f"{self.path / 'settings.json'}: {error}") from None
 
@@ -136,11 +158,14 @@ class RunFolder:
         for name in ("data_hash", "split_hash"):
             if not isinstance(facts.get(name), str):
                 raise RunError(f"{self.path / 'run.json'} is damaged: it has no text {name!r}")
+        versions = facts.get("versions")
+        if not isinstance(versions, dict) or not all(isinstance(value, str) for value in versions.values()):
+            raise RunError(f"{self.path / 'run.json'} is damaged: its 'versions' are not texts by name")
         return facts
 
     def data(self) -> Dataset:
         """The data set the run was made with, from its own copy."""
-        path = self.path / "data.safetensors"
+        path = self.file("data.safetensors")
         dataset = load_dataset(path)
         if dataset.hash != self.facts()["data_hash"]:
             raise RunError(f"{path} is not the data that the run was started with")
@@ -148,7 +173,7 @@ class RunFolder:
 
     def problem(self, task: Task, graph: Graph) -> Problem:
         """The problem the run was made with, as far as predicting and scoring need it; ``graph`` is the data set's."""
-        return load_problem(self.path / "problem.safetensors", task, graph)
+        return load_problem(self.file("problem.safetensors"), task, graph)
 
     def start(self, settings: Settings, dataset: Dataset, problem: Problem, facts: Mapping[str, Any]) -> None:
         """Write what a run is known by; the settings last, since a folder that has them is a run."""

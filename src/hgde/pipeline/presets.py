@@ -8,6 +8,7 @@ paused gives what training without a pause gives, so a run that chose a preset e
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -23,8 +24,8 @@ from hgde.training.trainer import Epoch, Trainer, TrainingError
 logger = logging.getLogger(__name__)
 
 AUTO, NONE = "auto", "none"
-RUNGS = (25, 60, 120)
-"""Epochs after which the weaker half goes."""
+LEAST_EPOCHS = 50
+"""Shorter trainings are not raced: the first preset is taken."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,9 @@ def preset_names(settings: Settings, problem: Problem) -> list[str]:
         return []
     if settings.preset != AUTO:
         return [settings.preset]
-    names = [name for name in model.candidates(settings.task.name, problem.graph) if name in model.presets]
+    # A share of nodes; for links, whose training part holds edges, it is not looked at.
+    labelled = problem.parts["train"].size / max(1, problem.graph.num_nodes)
+    names = [name for name in model.candidates(settings.task.name, problem.graph, labelled) if name in model.presets]
     seen: list[dict[str, Any]] = []
     kept = []
     for name in names:
@@ -84,6 +87,16 @@ def with_preset(settings: Settings, name: str) -> Settings:
     return restore_settings(overlay(below, given), given)
 
 
+def rungs_for(count: int, epochs: int) -> list[int]:
+    """Epochs after which the weaker half of so many candidates goes, the last of them deciding.
+
+    With all of them, and the winner's training to its end, about twice the epochs of a single training are trained.
+    """
+    number = max(1, math.ceil(math.log2(count)))
+    last = epochs * (0.5 if number < 3 else 0.35)
+    return [max(1, round(last / 2 ** (number - 1 - place))) for place in range(number)]
+
+
 def choose(
     names: list[str],
     make: Callable[[str], Trainer],
@@ -92,11 +105,8 @@ def choose(
     """Successive halving among the candidates; the trainer of the last one left is ready to go on."""
     racers = {name: _Racer(make(name)) for name in names}
     choice = Choice(names[0])
-    longest = max(racer.trainer.settings.epochs for racer in racers.values())
-    rungs = [*(epoch for epoch in RUNGS if epoch < longest), min(RUNGS[-1], longest)]
-    for epoch in dict.fromkeys(rungs):
-        if len(racers) == 1:
-            break
+    rungs = rungs_for(len(names), max(racer.trainer.settings.epochs for racer in racers.values()))
+    for epoch in rungs:
         for racer in racers.values():
             racer.advance(epoch)
         scores = {name: racer.score() for name, racer in racers.items()}

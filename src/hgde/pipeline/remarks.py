@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 FREE = ("majority", "label-propagation", "logistic-regression", "common-neighbours", "adamic-adar")
 """Baselines that are always run: their cost is nothing beside a training."""
 
-NEAR_CHANCE, FAR_ABOVE, PROJECTED = 0.02, 0.2, 0.01
+NEAR_CHANCE, MOST_LUCK, FAR_ABOVE, PROJECTED = 0.02, 0.1, 0.2, 0.01
 
 
 @dataclass
@@ -87,12 +87,25 @@ def _near_chance(fitted: Fitted, outcome: Outcome, baselines: dict[str, float]) 
         chance = baselines.get("majority", math.nan)
     else:
         return None
-    if not score <= chance + NEAR_CHANCE:
+    if not score <= chance + _margin(fitted.training_data().problem, chance):
         return None
     return (
         f"the validation {metric.name} ({score:.3f}) is about what guessing gives ({chance:.3f}): check that labels, "
         "ids and edges belong together, compare with other models (hgde compare), or train longer"
     )
+
+
+def _margin(problem: Problem, chance: float) -> float:
+    """How far above chance a score may be by luck: two standard errors of guessing on the validation part."""
+    part = problem.parts["val"]
+    if problem.task.kind == PAIRS:
+        linked = max(1, int((part.truth == 1).sum()))
+        others = max(1, part.size - linked)
+        error = math.sqrt((linked + others + 1) / (12 * linked * others))
+    else:
+        share = min(max(chance, 0.0), 1.0) if math.isfinite(chance) else 0.5
+        error = math.sqrt(share * (1 - share) / max(1, part.size))
+    return min(MOST_LUCK, max(NEAR_CHANCE, 2 * error))
 
 
 @torch.no_grad()

@@ -16,8 +16,9 @@ from typing import Any
 
 from hgde.data.preprocessing import PreprocessingSettings
 from hgde.data.settings import DataSettings
+from hgde.files import read_problem
 from hgde.models.base import MODELS
-from hgde.registry import Registry, RegistryError
+from hgde.registry import Registry, RegistryError, refuse_unloaded, untrusted
 from hgde.sections import (
     Chosen,
     Leaf,
@@ -36,6 +37,7 @@ from hgde.tasks import TASKS
 from hgde.training.settings import TrainingSettings
 
 DEFAULT_MODEL = "hgde"
+_LARGEST_FILE = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -109,20 +111,41 @@ def restore_settings(stored: Mapping[str, Any], given: Mapping[str, Any]) -> Set
     return made
 
 
+def refuse_code(settings: Settings) -> None:
+    """Refuse names that are looked up only when they are used, if they stand for code that a file may not load."""
+    options = settings.task.options
+    names = [settings.data.name, settings.preprocessing.normalise, *settings.preprocessing.steps]
+    names += [str(getattr(options, name)) for name in ("metric", "decoder") if getattr(options, name, None)]
+    try:
+        for name in names:
+            refuse_unloaded(name)
+    except RegistryError as error:
+        raise SettingsError(str(error)) from None
+
+
 def read_settings(path: str | Path) -> dict[str, Any]:
-    """The nested values that a TOML or JSON file gives, checked, to be laid under others."""
+    """The nested values that a TOML or JSON file gives, checked, to be laid under others.
+
+    A file may come from elsewhere: what it names as ``"package.module:Name"`` must be imported already.
+    """
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        problem = read_problem(path, most=_LARGEST_FILE)
+        if problem is not None:
+            raise SettingsError(f"settings file {path} cannot be read: {problem}")
+        text = path.read_text(encoding="utf-8-sig")
         values = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except FileNotFoundError:
         raise SettingsError(f"settings file {path} does not exist") from None
-    except (tomllib.TOMLDecodeError, json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise SettingsError(f"settings file {path} cannot be read: {error}") from None
+    except OSError as error:
+        raise SettingsError(f"settings file {path} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:  # not TOML, not JSON, not UTF-8, or nested without end
+        raise SettingsError(f"settings file {path} cannot be read: {str(error)[:200]}") from None
     if not isinstance(values, dict):
         raise SettingsError(f"settings file {path} must hold sections of names and values")
     try:
-        make_settings(values)
+        with untrusted():
+            refuse_code(make_settings(values))
     except SettingsError as error:
         raise SettingsError(f"settings file {path}: {error}") from None
     return values

@@ -98,23 +98,27 @@ def draw_score(report: RunReport) -> Figure | None:
 
 
 def draw_curvature(report: RunReport) -> Figure | None:
-    """Curvature of each space per epoch, and the points projected back into the ball."""
+    """Curvature of each space per epoch, and the points projected back into the ball, if there were any."""
     history = report.history
-    if history is None or not (history.curvature or history.projected_points is not None):
+    projected = None if history is None else history.projected_points
+    if projected is not None and not np.any(np.asarray(projected) > 0):
+        projected = None
+    if history is None or not (history.curvature or projected is not None):
         return None
-    count = bool(history.curvature) + (history.projected_points is not None)
+    count = bool(history.curvature) + (projected is not None)
     figure = Figure(figsize=(5.6, 1.9 * count + 0.5), layout="constrained")
     panels = list(np.atleast_1d(figure.subplots(count, 1, sharex=True)))
     if history.curvature:
         axes = panels.pop(0)
         for k, (name, values) in enumerate(history.curvature.items()):
             axes.plot(history.epochs, values, color=COLOURS[k % 10], label=_short(name), linewidth=1.6)
-        axes.set_ylabel("curvature")
-        axes.legend()
-    if history.projected_points is not None:
+        axes.set_ylabel("c, curvature is -c")
+        if len(history.curvature) > 1:
+            axes.legend()
+    if projected is not None:
         axes = panels.pop(0)
-        axes.fill_between(history.epochs, history.projected_points, color=COLOURS[3], alpha=0.5, linewidth=0)
-        axes.set(ylabel="projected points", ylim=(0, max(1.0, 1.1 * max(history.projected_points))))
+        axes.fill_between(history.epochs, projected, color=COLOURS[3], alpha=0.5, linewidth=0)
+        axes.set(ylabel="projected points", ylim=(0, 1.1 * max(projected)))
     figure.axes[-1].set_xlabel("epoch")
     return figure
 
@@ -293,7 +297,7 @@ RUN_FIGURES: Mapping[str, Callable[[RunReport], Figure | None]] = {
 def _mark_best(axes: Axes, epoch: int | None) -> None:
     if epoch is not None:
         axes.axvline(epoch, color=INK, alpha=0.4, linestyle=":", linewidth=1.2)
-        axes.annotate("best", (epoch, 0.98), xycoords=("data", "axes fraction"), ha="right", va="top", fontsize=8)
+        axes.annotate("best ", (epoch, 0.02), xycoords=("data", "axes fraction"), ha="right", va="bottom", fontsize=8)
 
 
 def _short(name: str) -> str:

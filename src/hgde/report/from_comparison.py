@@ -33,7 +33,9 @@ def report_of_comparison(record: Mapping[str, Any], reproduce: Sequence[str] = (
     changed = {f"{row['system']}: {name}": value for row in rows for name, value in (row.get("changes") or {}).items()}
     trials, seconds = record.get("trials"), _finite(record.get("seconds"))
     summary = f"{len(systems)} systems on the same splits and seeds"
-    if trials:
+    if trials == 1:
+        summary += ", each with its preset"
+    elif trials:
         summary += f", up to {trials} settings tried for each, scored on validation alone"
     return ComparisonReport(
         title=f"Comparison on {facts.get('data', 'a graph')}",

@@ -13,6 +13,7 @@ from hgde.diffusion.stability import stability
 from hgde.models import HGDE
 from hgde.pipeline import Fitted, RunError, RunFolder, load, versions
 from hgde.pipeline.fitted import node_ids
+from hgde.pipeline.folder_checks import own_files
 from hgde.pipeline.presets import Choice, Rung
 from hgde.report.callbacks import flat
 from hgde.report.command import command_of
@@ -45,7 +46,12 @@ def report_of_run(
         baselines: also score what costs nothing (majority, label propagation, ...) on the same split.
     """
     run = RunFolder(Path(folder))
-    fitted = load(folder, seed)
+    with own_files(run):
+        return _report(run, seed, method, baselines)
+
+
+def _report(run: RunFolder, seed: int | None, method: str | None, baselines: bool) -> RunReport:
+    fitted = load(run.path, seed)
     data = fitted.training_data()
     results = [_result(run, number) for number in run.finished_seeds()]
     chosen = next(r for r in results if seed is None or r["seed"] == seed)
@@ -119,6 +125,9 @@ def _scores(results: Sequence[Mapping[str, Any]], free: Mapping[str, Mapping[str
     for part, key in (("test", "test"), ("validation", "val")):
         for name in results[0][part]:
             values = [float(_number(result[part].get(name))) for result in results]
+            log_losses = [_number(result[part].get("log_loss")) for result in results]
+            if name == "loss" and np.allclose(values, log_losses, rtol=1e-3):
+                continue  # without weights of classes the same number under another name
             if not np.isfinite(values).any():
                 continue
             others = {baseline: [parts[key][name]] for baseline, parts in free.items() if name in parts[key]}

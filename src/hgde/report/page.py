@@ -17,19 +17,20 @@ from typing import Any
 
 import jinja2
 import numpy as np
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
+from hgde.files import write_atomically
 from hgde.report.contents import ComparisonReport, DiskView, EnergyCurve, Report, RunReport, TuningReport
 from hgde.report.explorer import explorer_payload, explorer_script, explorer_style
 from hgde.report.explorer.payload import json_for_script
 from hgde.report.figures import make_figures
-from hgde.report.svg import inline_svg, write_figures
+from hgde.report.svg import inline_svg, svg_text, write_figures
 
 FIGURE_WORDS = {
     "losses": "Training and validation loss per epoch",
     "score": "Validation score per epoch",
-    "curvature": "Curvature and projected points per epoch",
+    "curvature": "Curvature per epoch, and points projected back into the ball, where there were any",
     "confusion": "Confusion matrix: true class by row, predicted class by column",
     "calibration": "Accuracy against confidence",
     "values": "Predicted against true values",
@@ -53,12 +54,16 @@ class ReportFiles:
 
 def render_html(report: Report) -> str:
     """The page: styles, figures, data and scripts inside, no address to load anything from."""
-    return _html(report, make_figures(report))
+    return _html(report, _drawn(make_figures(report)))
 
 
-def _html(report: Report, figures: Mapping[str, Figure]) -> str:
-    drawn = {name: Markup(inline_svg(figure, name, FIGURE_WORDS[name])) for name, figure in figures.items()}
-    return _render(f"{_kind(report)}.html.j2", report, figures=drawn, words=FIGURE_WORDS)
+def _drawn(figures: Mapping[str, Figure]) -> dict[str, str]:
+    return {name: svg_text(figure) for name, figure in figures.items()}
+
+
+def _html(report: Report, drawn: Mapping[str, str]) -> str:
+    figures = {name: Markup(inline_svg(text, name, FIGURE_WORDS[name])) for name, text in drawn.items()}
+    return _render(f"{_kind(report)}.html.j2", report, figures=figures, words=FIGURE_WORDS)
 
 
 def render_explorer(title: str, view: DiskView, energy: EnergyCurve | None = None) -> str:
@@ -86,12 +91,12 @@ def _render(template: str, report: Report, **more: Any) -> str:
 
 def render_markdown(report: Report) -> str:
     """The same in Markdown, figures by the names under which :func:`write_report` puts them in ``figures/``."""
-    return _markdown(report, make_figures(report))
+    return _markdown(report, list(make_figures(report)))
 
 
-def _markdown(report: Report, figures: Mapping[str, Figure]) -> str:
+def _markdown(report: Report, figures: Sequence[str]) -> str:
     template = _environment().get_template(f"{_kind(report)}.md.j2")
-    text = template.render(report=_cleaned(report), figures=list(figures), words=FIGURE_WORDS)
+    text = template.render(report=_cleaned(report), figures=figures, words=FIGURE_WORDS)
     lines = [line.rstrip() for line in text.splitlines()]
     # Parts that are missing leave blank lines behind.
     kept = [line for k, line in enumerate(lines) if line or (k and lines[k - 1])]
@@ -110,18 +115,19 @@ def write_report(
     """``name.html``, ``name.md``, ``name.json`` and, with the first two, figures as SVG and PNG in ``figures/``."""
     folder.mkdir(parents=True, exist_ok=True)
     figures = make_figures(report) if {"html", "md"} & set(forms) else {}
+    drawn = _drawn(figures)
     files = ReportFiles(
         folder / f"{name}.html",
         folder / f"{name}.md",
         folder / f"{name}.json",
-        write_figures(figures, folder / "figures") if figures else [],
+        write_figures(figures, drawn, folder / "figures") if figures else [],
     )
     if "html" in forms:
-        files.html.write_text(_html(report, figures), encoding="utf-8", errors="replace")
+        write_atomically(files.html, _html(report, drawn).encode(errors="replace"))
     if "md" in forms:
-        files.markdown.write_text(_markdown(report, figures), encoding="utf-8", errors="replace")
+        write_atomically(files.markdown, _markdown(report, list(figures)).encode(errors="replace"))
     if "json" in forms:
-        files.json.write_text(render_json(report), encoding="utf-8", errors="replace")
+        write_atomically(files.json, render_json(report).encode(errors="replace"))
     return files
 
 
@@ -142,6 +148,7 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters |= {"value": format_value, "md": _markdown_cell, "score": format_score}
+    environment.filters |= {"marked": _marked, "difference": format_difference}
     return environment
 
 
@@ -178,6 +185,20 @@ def format_score(values: Sequence[float] | float, unit: str = "") -> str:
     if len(numbers) > 1:
         text += " ± " + digits.format(spread)
     return f"{text} {unit}".strip()
+
+
+def format_difference(difference: tuple[float, float]) -> str:
+    """A mean difference, with the half width of its interval where that is known."""
+    mean, half = difference
+    return f"{mean:+.2f}" + (f" ± {half:.2f}" if math.isfinite(half) else "")
+
+
+def _marked(text: str) -> Markup:
+    """Text whose parts between backticks are code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # a lone backtick is itself
+        return escape(text)
+    return Markup("").join(Markup("<code>{}</code>").format(part) if k % 2 else part for k, part in enumerate(parts))
 
 
 def _markdown_cell(value: Any) -> str:

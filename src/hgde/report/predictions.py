@@ -67,7 +67,8 @@ def _node_truth(problem: Problem) -> Array:
 def _pairs(fitted: Fitted, outputs: Tensor, problem: Problem, ids: Sequence[str]) -> Made:
     part = problem.parts[scored_part(problem)]
     points = outputs.to(fitted.device, next(fitted.learner.parameters()).dtype)
-    chance = torch.sigmoid(fitted.learner.predict(points, part.items.to(fitted.device)).double()).cpu().numpy()
+    odds = fitted.learner.predict(points, part.items.to(fitted.device), problem.graph)
+    chance = torch.sigmoid(odds.double()).cpu().numpy()
     truth = part.truth.cpu().numpy().astype(np.int64)
     said = (chance > 0.5).astype(np.int64)
     confusion = confusion_matrix(truth, said, 2)

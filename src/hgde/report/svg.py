@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from matplotlib import rc_context
@@ -12,12 +13,12 @@ from matplotlib.figure import Figure
 from hgde.report.figures import INK, STYLE
 
 
-def inline_svg(figure: Figure, name: str, words: str) -> str:
-    """The ``<svg>`` element: scales with its column, takes the colour of the text around it, is read out as ``words``.
+def inline_svg(text: str, name: str, words: str) -> str:
+    """The ``<svg>`` element of a drawn figure.
 
+    It scales with its column, takes the colour of the text around it, and is read out as ``words``.
     Every id begins with ``name``, so that several figures can share a page; nothing but the element is left.
     """
-    text = _svg_text(figure)
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r"<style[^>]*>.*?</style>", "", text, flags=re.DOTALL)
@@ -38,13 +39,13 @@ def inline_svg(figure: Figure, name: str, words: str) -> str:
     return begin + text[opening.end() :]
 
 
-def write_figures(figures: dict[str, Figure], folder: Path) -> list[Path]:
-    """Each figure as ``name.svg`` and ``name.png`` on white paper; the paths written."""
+def write_figures(figures: Mapping[str, Figure], drawn: Mapping[str, str], folder: Path) -> list[Path]:
+    """Each figure as ``name.svg`` (its text is ``drawn``) and ``name.png`` on white paper; the paths written."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name, figure in figures.items():
         vector = folder / f"{name}.svg"
-        vector.write_text(_svg_text(figure), encoding="utf-8")
+        vector.write_text(drawn[name], encoding="utf-8")
         raster = folder / f"{name}.png"
         with rc_context(STYLE):
             figure.savefig(raster, dpi=160, facecolor="white")
@@ -52,7 +53,8 @@ def write_figures(figures: dict[str, Figure], folder: Path) -> list[Path]:
     return written
 
 
-def _svg_text(figure: Figure) -> str:
+def svg_text(figure: Figure) -> str:
+    """The figure as the text of an SVG file; the slow part of a page."""
     stream = io.StringIO()
     with rc_context(STYLE):
         figure.savefig(stream, format="svg", dpi=160, metadata={"Date": None, "Creator": None})

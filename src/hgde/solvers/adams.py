@@ -19,6 +19,7 @@ from torch import Tensor
 
 from hgde.geometry.contract import Manifold
 from hgde.sections import setting
+from hgde.solvers.control import largest
 from hgde.solvers.dynamics import Dynamics
 from hgde.solvers.method import Curve, Method, Step, Tolerances
 from hgde.solvers.registry import SOLVERS
@@ -79,7 +80,7 @@ def converged(manifold: Manifold, x: Tensor, new: Tensor, old: Tensor, tolerance
         change = manifold.norm(x, new - old)
         allowed = tolerances.atol + tolerances.rtol * manifold.norm(x, new)
         # A point that does not move has settled, whatever is allowed.
-        ratio = float(torch.where(change == 0.0, 0.0, change / allowed).max())
+        ratio = largest(torch.where(change == 0.0, 0.0, change / allowed))
     return ratio <= 1.0, ratio
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import torch
@@ -17,6 +20,27 @@ ROUNDINGS = 4.0
 #: Measured on spirals in the plane, on balls and on the hyperboloid, for 1 to 12 units of time: the error per distance
 #: is then 0.1 to 0.4 of ``rtol`` for bosh3, 0.02 to 0.5 for dopri5, between steps too.
 CAUTION = 8.0
+
+
+_elsewhere: ContextVar[Callable[[float], float]] = ContextVar("hgde_elsewhere", default=float)
+
+
+@contextmanager
+def agreeing(agree: Callable[[float], float]) -> Iterator[None]:
+    """Let steps inside be chosen together with others: ``agree`` makes of this part's number that of all parts.
+
+    For a state of which only some points are here: every part must take the same steps.
+    """
+    token = _elsewhere.set(agree)
+    try:
+        yield
+    finally:
+        _elsewhere.reset(token)
+
+
+def largest(values: Tensor) -> float:
+    """The largest number over all points, those in other parts of the state included."""
+    return _elsewhere.get()(float(values.max()) if values.numel() else 0.0)
 
 
 def error_ratio(
@@ -43,7 +67,7 @@ def error_ratio(
         absolute = size / tolerances.atol
         relative = (size / manifold.norm(x, travel)) ** (order / (order - 1)) / tolerances.rtol
         # 0 / 0 where a point neither moves nor errs.
-        return float(torch.where(size == 0.0, 0.0, torch.fmin(absolute, relative)).max())
+        return largest(torch.where(size == 0.0, 0.0, torch.fmin(absolute, relative)))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from hgde.solvers.control import Controller, error_ratio
+from hgde.solvers.control import Controller, error_ratio, largest
 from hgde.solvers.dynamics import Dynamics
 from hgde.solvers.method import Curve, Method, Step, Tolerances
 from hgde.solvers.solution import InputError, SolverError, Statistics, Status
@@ -250,7 +250,7 @@ def integrate_adaptive(
 
 def _speed(stepper: Stepper, path: Path) -> float:
     with torch.no_grad():
-        speed = float(stepper.manifold.norm(path.x, stepper.dynamics.slope(path.t, path.x)).max())
+        speed = largest(stepper.manifold.norm(path.x, stepper.dynamics.slope(path.t, path.x)))
     if not math.isfinite(speed):
         raise SolverError(
             Status.NOT_FINITE,

@@ -106,7 +106,7 @@ class Learner(nn.Module):
     def __init__(self, model: Model, head: nn.Module, outputs: int | None) -> None:
         super().__init__()
         self.model, self.head, self.wants_points = model, head, outputs is None
-        self._selects_early = type(model).readout is not Model.readout
+        self._selects_early = model.reads_out_each
         self.has_penalty = type(model).penalty is not Model.penalty
         self.register_buffer("temperature", torch.ones(()))
 
@@ -118,15 +118,19 @@ class Learner(nn.Module):
         result: Tensor = self.model(features, graph)
         return result if self.training else result / self.temperature
 
-    def predict(self, outputs: Tensor, items: Tensor) -> Tensor:
-        """Predictions for some nodes or pairs, from the outputs of all nodes."""
-        result: Tensor = self.head(outputs, items)
+    def predict(self, outputs: Tensor, items: Tensor, graph: Graph | None = None) -> Tensor:
+        """Predictions for some nodes or pairs, from the outputs of all nodes of a graph.
+
+        A head that looks at the graph as well says so (``sees_graph``); without one it does with the outputs alone.
+        """
+        sees_graph = graph is not None and getattr(self.head, "sees_graph", False)
+        result: Tensor = self.head(outputs, items, graph) if sees_graph else self.head(outputs, items)
         return result / self.temperature if self.wants_points and not self.training else result
 
     def forward(self, features: Features, graph: Graph, items: Tensor) -> Tensor:
         """Predictions for some nodes or pairs; nodes are selected before they are read out where that is the same."""
         if self.wants_points or not self._selects_early:
-            return self.predict(self.outputs(features, graph), items)
+            return self.predict(self.outputs(features, graph), items, graph)
         return self.model.readout(self.model.embed(features, graph).index_select(0, items))
 
     def penalty(self, features: Features, graph: Graph, outputs: Tensor) -> Tensor | float:
@@ -224,11 +228,22 @@ class Task(ABC):
         loss = float(self.discrepancy(predictions, truth)) if truth.numel() else math.nan
         return result | {"loss": loss}
 
+    def gain(self, predictions: Tensor, truth: Tensor, scores: Scores) -> float:
+        """What an epoch is chosen by, larger is better: the metric, of which ``scores`` are known."""
+        return self.metric.gain(scores[self.metric.name])
+
     def natural_truth(self, truth: Tensor) -> Tensor:
         return truth
 
     @abstractmethod
-    def table(self, learner: Learner, outputs: Tensor, ids: Array, pairs: Tensor | None = None) -> Table:
+    def table(
+        self,
+        learner: Learner,
+        outputs: Tensor,
+        ids: Array,
+        pairs: Tensor | None = None,
+        graph: Graph | None = None,
+    ) -> Table:
         """A row per node (per pair for links): who, the prediction, probabilities."""
 
     def held_out_table(self, learner: Learner, outputs: Tensor, ids: Array, problem: Problem) -> Table:

@@ -49,13 +49,13 @@ def score_pairs(
 @HEURISTICS.register("common-neighbours")
 def common_neighbours(graph: Graph, features: Features | None, pairs: Tensor, **_: Any) -> Tensor:
     """``|N(u) & N(v)|``; cost per pair: the smaller degree."""
-    return _shared(_binary(graph), pairs, np.ones(graph.num_nodes))
+    return _shared(binary_adjacency(graph), pairs, np.ones(graph.num_nodes))
 
 
 @HEURISTICS.register("adamic-adar")
 def adamic_adar(graph: Graph, features: Features | None, pairs: Tensor, **_: Any) -> Tensor:
     """``sum 1 / log(degree)`` over common neighbours (Adamic and Adar, Friends and neighbors on the web, 2003)."""
-    adjacency = _binary(graph)
+    adjacency = binary_adjacency(graph)
     degree = np.asarray(adjacency.sum(0)).ravel()
     # A common neighbour has at least two edges, so what is put for the others is never read.
     return _shared(adjacency, pairs, 1 / np.log(np.maximum(degree, 2)))
@@ -76,7 +76,7 @@ def katz(
 
     Memory ``block N``, cost ``length E`` per distinct first node of a pair.
     """
-    adjacency = _binary(graph).astype(np.float64)
+    adjacency = binary_adjacency(graph)
     sources, place = np.unique(pairs[0].cpu().numpy(), return_inverse=True)
     targets = pairs[1].cpu().numpy()
     scores = np.zeros(targets.size)
@@ -138,14 +138,14 @@ def feature_forest(
     return FeatureForest(seed=seed).fit(features, graph.undirected_edges, negatives).predict(features, pairs)
 
 
-def _binary(graph: Graph) -> csr_matrix:
-    """0/1 adjacency without loops."""
-    adjacency = graph.to_scipy().tolil()
-    adjacency.setdiag(0)
-    adjacency = adjacency.tocsr()
-    adjacency.eliminate_zeros()
-    adjacency.data[:] = 1
-    return adjacency
+def binary_adjacency(graph: Graph) -> csr_matrix:
+    """0/1 adjacency without loops, in double precision."""
+    from scipy.sparse import csr_matrix
+
+    rows, columns = graph.rows.cpu().numpy(), graph.indices.cpu().numpy()
+    kept = rows != columns
+    size = graph.num_nodes
+    return csr_matrix((np.ones(int(kept.sum())), (rows[kept], columns[kept])), shape=(size, size))
 
 
 def _shared(adjacency: csr_matrix, pairs: Tensor, weights: np.ndarray[Any, Any]) -> Tensor:

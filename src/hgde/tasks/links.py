@@ -19,8 +19,9 @@ from hgde.graph import Graph
 from hgde.models.base import Model
 from hgde.sections import Chosen, Section, SettingsError, choose, setting
 from hgde.tasks.base import TASKS, Array, Learner, Part, Problem, Table, Task, TaskError
-from hgde.tasks.decoders import DECODERS
+from hgde.tasks.decoders import DECODERS, PairDecoder
 from hgde.tasks.metrics import PAIRS
+from hgde.tasks.pair_structure import WithStructure
 
 
 def _only_fermi_dirac(settings: LinkSettings) -> str | None:
@@ -57,6 +58,10 @@ class LinkSettings(Section):
         "all, diffuse along all).",
         at_least=0,
         below=1,
+    )
+    structure: bool = setting(
+        False,
+        "Look at the graph around a pair as well: common neighbours and degrees, the pair's own edge left out.",
     )
     negatives: str = setting(
         "random",
@@ -122,8 +127,8 @@ class LinkPrediction(Task):
 
     def head(self, model: Model) -> nn.Module:
         chosen = self._decoder(model)
-        decoder: nn.Module = chosen.entry(chosen.options, model.manifold)
-        return decoder
+        decoder: PairDecoder = chosen.entry(chosen.options, model.manifold)
+        return WithStructure(decoder) if self.options.structure else decoder
 
     def _decoder(self, model: Model) -> Chosen:
         name = model.pair_decoder if self.options.decoder == "auto" else self.options.decoder
@@ -149,7 +154,7 @@ class LinkPrediction(Task):
             edges, graph = self._hide(edges, graph)
         negatives = split.sample_training_negatives(edges.shape[1], randomness.generator())
         points = learner.outputs(problem.inputs, graph)
-        predictions = learner.predict(points, torch.cat([edges, negatives], dim=1))
+        predictions = learner.predict(points, torch.cat([edges, negatives], dim=1), graph)
         truth = torch.zeros_like(predictions)
         truth[: edges.shape[1]] = 1
         return 2 * self.discrepancy(predictions, truth) + learner.penalty(problem.inputs, graph, points)
@@ -165,18 +170,26 @@ class LinkPrediction(Task):
     def discrepancy(self, predictions: Tensor, truth: Tensor, weights: Tensor | None = None) -> Tensor:
         return nn.functional.binary_cross_entropy_with_logits(predictions, truth.to(predictions.dtype), weights)
 
-    def table(self, learner: Learner, outputs: Tensor, ids: Array, pairs: Tensor | None = None) -> Table:
+    def table(
+        self,
+        learner: Learner,
+        outputs: Tensor,
+        ids: Array,
+        pairs: Tensor | None = None,
+        graph: Graph | None = None,
+    ) -> Table:
         """A row per pair. Without pairs it is refused: no one wants all ``N^2`` of them."""
         if pairs is None:
             raise TaskError("links are predicted for pairs of nodes: name them with --pairs FILE (source,target)")
-        chances = torch.sigmoid(learner.predict(outputs, pairs).double()).cpu().numpy()
+        chances = torch.sigmoid(learner.predict(outputs, pairs, graph).double()).cpu().numpy()
         source, target = (ids[end.cpu().numpy()] for end in pairs)
         return {"source": source, "target": target, "probability": chances}
 
     def held_out_table(self, learner: Learner, outputs: Tensor, ids: Array, problem: Problem) -> Table:
         """Validation and test pairs with their truth."""
         parts = [problem.parts["val"], problem.parts["test"]]
-        table = self.table(learner, outputs, ids, torch.cat([part.items for part in parts], dim=1))
+        pairs = torch.cat([part.items for part in parts], dim=1)
+        table = self.table(learner, outputs, ids, pairs, problem.graph)
         table["truth"] = torch.cat([part.truth for part in parts]).cpu().numpy()
         table["part"] = np.array(["val"] * parts[0].size + ["test"] * parts[1].size, dtype=object)
         return table

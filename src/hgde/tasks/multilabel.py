@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from hgde.data import Dataset
 from hgde.data.settings import DataSettings
 from hgde.data.splits import NodeSplit, node_split
+from hgde.graph import Graph
 from hgde.sections import Section, setting
 from hgde.tasks.base import TASKS, Array, Learner, Problem, Table, Task, TaskError
 from hgde.tasks.metrics import LABELS
@@ -62,11 +63,13 @@ class MultiLabel(Task):
         )
 
     @classmethod
-    def pose_on(cls, dataset: Dataset, options: MultiLabelSettings, split: NodeSplit) -> Problem:
+    def pose_on(
+        cls, dataset: Dataset, options: MultiLabelSettings, split: NodeSplit, *, allow_overlap: bool = False
+    ) -> Problem:
         labels = dataset.label_sets
         if labels is None:
             raise TaskError(f"{dataset.name} has no label columns of 0 and 1; name several with --label-column a,b,c")
-        check_split(split, (labels >= 0).any(1), allow_overlap=False)
+        check_split(split, (labels >= 0).any(1), allow_overlap=allow_overlap)
         names = dataset.target_names or [f"label{k}" for k in range(labels.shape[1])]
         parts = node_parts(split, labels, dataset.sample_weights)
         presence = None
@@ -92,7 +95,14 @@ class MultiLabel(Task):
         counted = known if weights is None else known * weights[:, None]
         return (counted * each).sum() / counted.sum()
 
-    def table(self, learner: Learner, outputs: Tensor, ids: Array, pairs: Tensor | None = None) -> Table:
+    def table(
+        self,
+        learner: Learner,
+        outputs: Tensor,
+        ids: Array,
+        pairs: Tensor | None = None,
+        graph: Graph | None = None,
+    ) -> Table:
         refuse_pairs(pairs)
         chances = torch.sigmoid(outputs.double()).cpu().numpy()
         chosen = [" ".join(name for name, p in zip(self.names, row, strict=True) if p > 0.5) for row in chances]

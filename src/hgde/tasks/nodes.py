@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from hgde.data import Dataset, DataWarning, looks_continuous
 from hgde.data.settings import DataSettings
 from hgde.data.splits import NodeSplit, node_split
+from hgde.graph import Graph
 from hgde.sections import Section, SettingsError, setting
-from hgde.tasks.base import TASKS, Array, Learner, Part, Problem, Table, Task, TaskError
+from hgde.tasks.base import TASKS, Array, Learner, Part, Problem, Scores, Table, Task, TaskError
 from hgde.tasks.metrics import CLASSES
 from hgde.tasks.parts import check_protocol, check_split, node_parts, part_column, refuse_pairs
 
@@ -141,7 +142,22 @@ class NodeClassification(Task):
         total = weights if scale is None else weights * scale.index_select(0, truth)
         return (weights * each).sum() / total.sum()
 
-    def table(self, learner: Learner, outputs: Tensor, ids: Array, pairs: Tensor | None = None) -> Table:
+    def gain(self, predictions: Tensor, truth: Tensor, scores: Scores) -> float:
+        """With class weights, and unless a metric was asked for, accuracy in which every node counts as in the loss."""
+        if self.class_weights is None or self.options.metric != "auto" or truth.numel() == 0:
+            return super().gain(predictions, truth, scores)
+        weights = self.class_weights.to(truth.device).index_select(0, truth)
+        right = (predictions.argmax(-1) == truth).to(weights.dtype)
+        return float((weights * right).sum() / weights.sum().clamp_min(1e-300))
+
+    def table(
+        self,
+        learner: Learner,
+        outputs: Tensor,
+        ids: Array,
+        pairs: Tensor | None = None,
+        graph: Graph | None = None,
+    ) -> Table:
         refuse_pairs(pairs)
         chances = outputs.double().softmax(-1)
         names = np.array(self.classes)

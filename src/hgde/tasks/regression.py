@@ -13,6 +13,7 @@ from torch import Tensor
 from hgde.data import Dataset
 from hgde.data.settings import DataSettings
 from hgde.data.splits import NodeSplit, node_split
+from hgde.graph import Graph
 from hgde.sections import Section, setting
 from hgde.tasks.base import TASKS, Array, Learner, Problem, Table, Task, TaskError
 from hgde.tasks.metrics import VALUES
@@ -56,11 +57,13 @@ class NodeRegression(Task):
         )
 
     @classmethod
-    def pose_on(cls, dataset: Dataset, options: RegressionSettings, split: NodeSplit) -> Problem:
+    def pose_on(
+        cls, dataset: Dataset, options: RegressionSettings, split: NodeSplit, *, allow_overlap: bool = False
+    ) -> Problem:
         values = dataset.values
         if values is None:
             raise TaskError(f"{dataset.name} has no numbers to learn; give a numeric column of labels")
-        check_split(split, torch.isfinite(values).any(1), allow_overlap=False)
+        check_split(split, torch.isfinite(values).any(1), allow_overlap=allow_overlap)
         known = values[split.train].double()
         mean, scale = known.nanmean(0), _deviation(known)
         names = dataset.target_names or [f"value{k}" for k in range(values.shape[1])]
@@ -73,7 +76,10 @@ class NodeRegression(Task):
     @classmethod
     def from_fitted(cls, options: RegressionSettings, fitted: Mapping[str, Any]) -> NodeRegression:
         mean, scale = (torch.tensor(fitted[key], dtype=torch.float64) for key in ("mean", "scale"))
-        return cls(options, list(fitted["names"]), mean, scale)
+        names = list(fitted["names"])
+        if mean.shape != scale.shape or mean.shape != (len(names),) or not bool((scale > 0).all()):
+            raise ValueError("the task needs a mean and a scale above zero for each value that is predicted")
+        return cls(options, names, mean, scale)
 
     def discrepancy(self, predictions: Tensor, truth: Tensor, weights: Tensor | None = None) -> Tensor:
         known = torch.isfinite(truth)
@@ -92,7 +98,14 @@ class NodeRegression(Task):
     def natural_truth(self, truth: Tensor) -> Tensor:
         return self.natural(truth)
 
-    def table(self, learner: Learner, outputs: Tensor, ids: Array, pairs: Tensor | None = None) -> Table:
+    def table(
+        self,
+        learner: Learner,
+        outputs: Tensor,
+        ids: Array,
+        pairs: Tensor | None = None,
+        graph: Graph | None = None,
+    ) -> Table:
         refuse_pairs(pairs)
         values = self.natural(outputs).cpu().numpy()
         names = ["prediction"] if len(self.names) == 1 else [f"prediction_{name}" for name in self.names]

@@ -31,7 +31,7 @@ def cross_fitted(task: Task, predictions: list[Tensor], truth: Tensor, keep: str
     if not predictions:
         return float("-inf")
     if len(truth) < 2:
-        return max(task.metric.gain(task.scores(epoch, truth, names=())[task.metric.name]) for epoch in predictions)
+        return max(task.gain(epoch, truth, task.scores(epoch, truth, names=())) for epoch in predictions)
     is_decomposable = task.kind == CLASSES and task.metric.name == "accuracy"
     if is_decomposable and getattr(task, "class_weights", None) is None:
         return _by_items(predictions, truth, keep)
@@ -40,11 +40,14 @@ def cross_fitted(task: Task, predictions: list[Tensor], truth: Tensor, keep: str
     scores = []
     for first, second in _halves(truth, HALVINGS // 2):
         for chosen_on, scored_on in ((first, second), (second, first)):
-            scored = [task.scores(epoch[chosen_on], truth[chosen_on], names=()) for epoch in chosen]
-            ranks = [rank(task.metric.gain(one[task.metric.name]), one["loss"], keep) for one in scored]
+            ranks = []
+            for epoch in chosen:
+                own = epoch[chosen_on], truth[chosen_on]
+                one = task.scores(*own, names=())
+                ranks.append(rank(task.gain(*own, one), one["loss"], keep))
             kept = max(range(len(ranks)), key=ranks.__getitem__)
-            score = task.scores(chosen[kept][scored_on], truth[scored_on], names=())[task.metric.name]
-            scores.append(task.metric.gain(score))
+            held = chosen[kept][scored_on], truth[scored_on]
+            scores.append(task.gain(*held, task.scores(*held, names=())))
     return statistics.fmean(scores)
 
 

@@ -126,9 +126,7 @@ class Trainer:
     def start(self, resume: bool = False) -> None:
         """Make ready for the first epoch, or go back to where a checkpoint was left."""
         self.is_started = True
-        part = self.problem.parts["train"]
-        self.learner.model.prepare(self.problem.graph)
-        self.learner.model.observe(part.truth, part.items)
+        self._prepare_model()
         if self.settings.averaging > 0:
             # A mean of points of the ball is a point of the ball, so points may be averaged like anything else.
             self.averaged = AveragedModel(self.learner, multi_avg_fn=get_ema_multi_avg_fn(self.settings.averaging))
@@ -136,6 +134,11 @@ class Trainer:
             self._restore()
         if not self.optimisers.parts and not self.best:
             self._validate(0.0, 0)  # nothing to train: a model that only spreads labels
+
+    def _prepare_model(self) -> None:
+        part = self.problem.parts["train"]
+        self.learner.model.prepare(self.problem.graph)
+        self.learner.model.observe(part.truth, part.items)
 
     @property
     def is_done(self) -> bool:
@@ -199,13 +202,16 @@ class Trainer:
     def _calibrate(self) -> None:
         """Divide log-odds by the temperature under which the validation part is most likely."""
         part = self.problem.parts["val"]
-        predictions = self.learner.predict(self._outputs(self.learner), part.items)
+        predictions = self._predictions(self.learner, "val")
         self.learner.temperature.fill_(self.task.temperature(predictions, part.truth))
         self.best["temperature"] = self.learner.temperature.clone()
 
     def _scores(self, name: str) -> Scores:
-        part = self.problem.parts[name]
-        return self.task.scores(self.learner.predict(self._outputs(self.learner), part.items), part.truth)
+        return self.task.scores(self._predictions(self.learner, name), self.problem.parts[name].truth)
+
+    def _predictions(self, learner: Learner, name: str) -> Tensor:
+        """What a learner says of the items of a part."""
+        return learner.predict(self._outputs(learner), self.problem.parts[name].items, self.problem.graph)
 
     @contextmanager
     def _own_randomness(self) -> Iterator[None]:
@@ -216,21 +222,25 @@ class Trainer:
         self.learner.train()
         self.optimisers.zero_grad()
         with count_projections() as counter, self._own_randomness():
-            try:
-                loss = self.task.loss(self.learner, self.problem)
-            except InputError as error:  # weights that an overflowing gradient has spoilt
-                raise self._diverged(str(error)) from None
-            loss.backward()
+            value = self._backward()
             if self.settings.clip is not None:
                 torch.nn.utils.clip_grad_norm_(self.learner.parameters(), self.settings.clip)
             self.optimisers.step(self.progress.epoch)
         if self.averaged is not None:
             self.averaged.update_parameters(self.learner)
         self.progress.epoch += 1
-        value = float(loss.detach())
         if not math.isfinite(value):
             raise self._diverged(f"the loss became {value}")
         return value, counter.total
+
+    def _backward(self) -> float:
+        """The training loss, its gradient left with the parameters."""
+        try:
+            loss = self.task.loss(self.learner, self.problem)
+        except InputError as error:  # weights that an overflowing gradient has spoilt
+            raise self._diverged(str(error)) from None
+        loss.backward()
+        return float(loss.detach())
 
     def _diverged(self, what: str) -> TrainingError:
         return TrainingError(
@@ -258,7 +268,7 @@ class Trainer:
     def _validate(self, loss: float, projected: int) -> Epoch:
         learner = self._scored().eval()
         progress, task, part = self.progress, self.task, self.problem.parts["val"]
-        predictions = learner.predict(self._outputs(learner), part.items)
+        predictions = self._predictions(learner, "val")
         scores = task.scores(predictions, part.truth, names=())
         score, validation_loss = scores[task.metric.name], scores["loss"]
         progress.projected += projected
@@ -274,7 +284,7 @@ class Trainer:
             }
         )
         mean = self.settings.smoothing if len(progress.history) > 1 else 0.0
-        progress.smoothed = mean * progress.smoothed + (1 - mean) * task.metric.gain(score)
+        progress.smoothed = mean * progress.smoothed + (1 - mean) * task.gain(predictions, part.truth, scores)
         keep = self.settings.keep
         is_best = rank(progress.smoothed, validation_loss, keep) > rank(progress.best_gain, progress.best_loss, keep)
         if is_best or not self.best:

@@ -9,6 +9,7 @@ test_idx`` (one) or ``train_mask, val_mask, test_mask`` [S, N] (several); option
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +21,7 @@ from torch import Tensor
 
 from hgde.data.dataset import Dataset, identity_features
 from hgde.data.errors import DataError, unpacked_limit
+from hgde.data.io.tables import check_readable
 from hgde.data.splits.nodes import NodeSplit
 from hgde.graph.features import Features, SparseFeatures
 from hgde.graph.graph import Graph, GraphError
@@ -31,24 +33,41 @@ SPARSE_BELOW = 0.15
 """Share of non-zero entries below which features are kept sparse."""
 
 
+FREE_COLUMNS = 1_000_000
+"""Columns that sparse features may have however few entries there are; a model keeps weights for each."""
+
+
 def read_arrays(path: Path) -> dict[str, Array]:
     """All arrays of an NPZ file; a file that is damaged or holds pickled objects is refused."""
+    check_readable(path)
     try:
         with np.load(path, allow_pickle=False) as archive:
             if not hasattr(archive, "files"):
                 raise DataError.at(path, "holds a single array; expected an NPZ archive with named arrays")
             limit = unpacked_limit(path.stat().st_size)
-            if sum(member.file_size for member in archive.zip.infolist()) > limit:
+            members = archive.zip.infolist()
+            if sum(member.file_size for member in members) > limit:
                 raise DataError.at(path, f"unpacks to more than {limit:,} bytes; store it without compression")
+            for member in members:
+                _check_header(archive.zip, member)
             return {name: archive[name] for name in archive.files}
     except DataError:
         raise
-    except FileNotFoundError:
-        raise DataError.at(path, "no such file") from None
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
         raise DataError.at(path, f"not a readable NPZ archive of plain arrays ({_first_line(error)})") from None
     except Exception as error:  # zlib and header parsing raise types of their own on damaged bytes
         raise DataError.at(path, f"damaged NPZ archive ({type(error).__name__}: {_first_line(error)})") from None
+
+
+def _check_header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
+    """Refuse an array that says it is larger than its bytes: numpy makes room before it reads them."""
+    with archive.open(member) as stream:
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(stream)
+    size = math.prod(shape) * dtype.itemsize
+    if any(length < 0 for length in shape) or size > member.file_size:
+        raise ValueError(f"{member.filename} says it holds {size:,} bytes, it has {member.file_size:,}")
 
 
 def read_npz(path: Path, name: str | None = None, *, k: int = 5, undirected: bool = True) -> Dataset:
@@ -72,6 +91,8 @@ def from_arrays(
         given = f"{pairs.dtype} {list(pairs.shape)}"
         raise DataError.at(path, f"expected integers of shape [2, E], got {given}", column="edge_index")
     num_nodes = _num_nodes(arrays, features, pairs, path)
+    if pairs.size and pairs.dtype.kind == "u" and pairs.max() > np.iinfo(np.int64).max:
+        raise DataError.at(path, f"node number {pairs.max()} is too large", column="edge_index")
     labels, values, label_sets = _targets(arrays, num_nodes, path)
     if isinstance(features, SparseFeatures):
         features = features.with_values(features.values * scale)
@@ -139,6 +160,8 @@ def _features(arrays: Mapping[str, Array], path: Path | str) -> Features | None:
         raise DataError.at(path, f"expected two sizes, got {shape.tolist()}", column="feat_shape")
     if shape[1] == 0:
         return None
+    if shape[1] > max(FREE_COLUMNS, 100 * values.size):
+        raise DataError.at(path, f"{shape[1]:,} columns for {values.size:,} entries", column="feat_shape")
     try:
         matrix = csr_matrix(
             (values.astype(np.float32), arrays["feat_indices"], arrays["feat_indptr"]), shape=tuple(shape.tolist())

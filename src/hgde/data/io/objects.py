@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -91,24 +92,64 @@ def read_graphml(path: Path, *, undirected: bool, name: str, choice: ColumnChoic
     """A GraphML file: node attributes ``label``, ``split`` and features, edge attribute ``weight``."""
     import xml.etree.ElementTree as ElementTree
 
-    raw = read_bytes(path)
+    text = _plain_xml(path)
     try:
         import networkx
     except ImportError:
         raise DataError.at(path, "reading GraphML needs networkx: pip install 'hgde[files]'") from None
     try:
-        ElementTree.fromstring(raw)
-        graph = networkx.parse_graphml(raw.decode("utf-8-sig"))
-    except ElementTree.ParseError as error:
-        line, column = error.position
-        problem = str(error).split(":", 1)[0]
-        raise DataError.at(path, f"not well-formed XML ({problem})", line=line, column=column + 1) from None
+        graph = networkx.parse_graphml(text)
+    except ElementTree.ParseError as error:  # what passed once passes again
+        raise DataError.at(path, f"not well-formed XML ({error})") from None
     except Exception as error:  # networkx raises KeyError, ValueError and its own types on files that are not GraphML
         reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
         raise DataError.at(path, f"not a readable GraphML file ({reason})") from None
     if graph.number_of_nodes() == 0:
         raise DataError.at(path, "the graph has no nodes")
     return _from_networkx(graph, None, undirected=undirected, name=name, choice=choice, path=path)
+
+
+_DEEPEST = 64
+
+
+def _plain_xml(path: Path) -> str:
+    """The text of an XML file that is well-formed, not nested deeper than any graph, and declares no document type:
+    there entities could be declared, of which a few lines unfold to gigabytes, or which name other files."""
+    from xml.parsers import expat
+
+    raw = read_bytes(path)
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError.at(path, "not UTF-8 text", line=raw[: error.start].count(b"\n") + 1) from None
+    parser, depth = expat.ParserCreate("utf-8"), 0
+
+    def refuse(*_: Any) -> None:
+        raise DataError.at(
+            path, "declares a document type (DOCTYPE), which graphs have no need of; remove it",
+            line=parser.CurrentLineNumber,
+        )  # fmt: skip
+
+    def opened(*_: Any) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > _DEEPEST:
+            raise DataError.at(path, f"elements nested deeper than {_DEEPEST}", line=parser.CurrentLineNumber)
+
+    def closed(*_: Any) -> None:
+        nonlocal depth
+        depth -= 1
+
+    parser.StartDoctypeDeclHandler = refuse
+    parser.StartElementHandler, parser.EndElementHandler = opened, closed
+    try:
+        parser.Parse(text.encode(), True)
+    except expat.ExpatError as error:
+        problem = expat.ErrorString(error.code)
+        raise DataError.at(
+            path, f"not well-formed XML ({problem})", line=error.lineno, column=error.offset + 1
+        ) from None
+    return text
 
 
 def _from_networkx(
@@ -118,7 +159,7 @@ def _from_networkx(
     own = list(graph.nodes)
     texts = [str(node) for node in own]
     if len(set(texts)) < len(texts):
-        repeated = next(text for text in texts if texts.count(text) > 1)
+        repeated = next(text for text, count in Counter(texts).items() if count > 1)
         raise DataError(f"{where}: two nodes are called {repeated!r} when written as text; rename one")
     if nodes is None:
         columns = _attribute_columns(graph, own, where)

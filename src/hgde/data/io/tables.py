@@ -8,7 +8,7 @@ import io
 import re
 import zlib
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from hgde.data.errors import DataError, unpacked_limit
+from hgde.files import read_problem
 
 Array = np.ndarray[Any, Any]
 
@@ -24,6 +25,8 @@ _PARQUET = (".parquet", ".pq")
 _PACKED = (".gz", ".zst")
 _NAMED_SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
 TABLE_SUFFIXES = (*_SEPARATORS, *_PARQUET)
+_BITE = 1 << 10
+_ROWS = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,36 +155,54 @@ def _unpacked(raw: bytes, path: Path) -> bytes:
             import zstandard
         except ImportError:
             raise DataError.at(path, "reading .zst needs zstandard: pip install 'hgde[files]'") from None
-        frames, total = [], 0
         try:
-            while raw:  # a file may be several frames, one after the other
-                if max(zstandard.frame_content_size(raw), 0) > limit - total:
-                    raise _too_large(path, limit)
-                frame = zstandard.ZstdDecompressor().decompressobj()
-                frames.append(frame.decompress(raw))
-                total += len(frames[-1])
-                if not frame.eof:
-                    raise DataError.at(path, "not a readable zstd file (it breaks off)")
-                raw = frame.unused_data
+            return _unpack_frames(raw, path, limit, zstandard.ZstdDecompressor)
         except zstandard.ZstdError as error:
             raise DataError.at(path, f"not a readable zstd file ({error})") from None
-        return b"".join(frames)
     return raw
+
+
+def _unpack_frames(raw: bytes, path: Path, limit: int, decompressor: Any) -> bytes:
+    """The frames of a zstd file, one after the other. A frame need not say how large it is, so it is fed in bites: one
+    of a KiB gives at most 32 MiB (256 blocks of 128 KiB)."""
+    unpacked, total = [], 0
+    view, place = memoryview(raw), 0
+    while place < len(view):
+        frame = decompressor().decompressobj()
+        while not frame.eof:
+            if place >= len(view):
+                raise DataError.at(path, "not a readable zstd file (it breaks off)")
+            unpacked.append(frame.decompress(view[place : place + _BITE]))
+            place += _BITE
+            total += len(unpacked[-1])
+            if total > limit:
+                raise _too_large(path, limit)
+        place = min(place, len(view)) - len(frame.unused_data)
+    return b"".join(unpacked)
 
 
 def _too_large(path: Path, limit: int) -> DataError:
     return DataError.at(path, f"unpacks to more than {limit:,} bytes; unpack it yourself if it is meant to be so large")
 
 
-def read_bytes(path: Path) -> bytes:
-    """The content of a file, unpacked, that must not be empty."""
+def check_readable(path: Path) -> None:
+    """Refuse what is not there, is no ordinary file, or is larger than this machine's memory."""
     try:
-        raw = path.read_bytes()
+        problem = read_problem(path)
+        with path.open("rb") if problem is None else nullcontext():
+            pass
     except FileNotFoundError:
         raise DataError.at(path, "no such file") from None
-    except OSError as error:
-        raise DataError.at(path, f"cannot be read ({error.strerror or error})") from None
-    raw = _unpacked(raw, path)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise DataError.at(path, f"cannot be read ({getattr(error, 'strerror', None) or error})") from None
+    if problem is not None:
+        raise DataError.at(path, f"cannot be read: {problem}")
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file, unpacked, that must not be empty."""
+    check_readable(path)
+    raw = _unpacked(path.read_bytes(), path)
     if not raw.strip():
         raise DataError.at(path, "the file is empty")
     return raw
@@ -218,11 +239,13 @@ def _header(raw: bytes, path: Path, separator: str) -> list[str]:
 
 
 def _check_names(header: list[str], path: Path) -> None:
+    seen: set[str] = set()
     for number, name in enumerate(header, start=1):
         if not name:
             raise DataError.at(path, "a column has no name", line=1, column=number)
-        if name in header[: number - 1]:
+        if name in seen:
             raise DataError.at(path, f"two columns are called {name!r}", line=1, column=number)
+        seen.add(name)
 
 
 def _read_plain(raw: bytes, path: Path, separator: str, header: list[str], first_row: int) -> Table:
@@ -254,13 +277,21 @@ def _read_plain(raw: bytes, path: Path, separator: str, header: list[str], first
     if _all_plain_integers(body, separator):
         with suppress(OverflowError, ValueError):  # a number beyond int64 is a name like any other
             numbers = pd.read_csv(io.BytesIO(body), dtype=np.int64, **options)
-            return Table(path, {name: numbers[name].to_numpy() for name in header}, line_of)
+            return Table(path, _columns(numbers, header), line_of)
     # As objects the parser makes one Python string of each distinct text, however often an edge list repeats it.
     text = pd.read_csv(io.BytesIO(body), dtype=object, na_filter=False, **options)
-    columns = {name: text[name].to_numpy(dtype=object) for name in header}
+    columns = _columns(text, header)
     if (separator != " " and b" " in body) or b"\r" in body or (separator != "\t" and b"\t" in body):
         columns = {name: np.array([cell.strip() for cell in cells], dtype=object) for name, cells in columns.items()}
     return Table(path, columns, line_of)
+
+
+def _columns(frame: Any, header: list[str]) -> dict[str, Array]:
+    if len(header) < 100:
+        return {name: frame[name].to_numpy() for name in header}
+    # pandas takes longer to hand out a column than a short one is worth.
+    whole = frame.to_numpy()
+    return {name: whole[:, place] for place, name in enumerate(header)}
 
 
 def _all_plain_integers(body: bytes, separator: str) -> bool:
@@ -296,15 +327,40 @@ def _read_quoted(raw: bytes, path: Path, separator: str, header: list[str], firs
 
 
 def _read_parquet(path: Path) -> Table:
-    read_bytes(path)
+    check_readable(path)
     try:
+        import pyarrow
         import pyarrow.parquet as parquet
     except ImportError:
         raise DataError.at(path, "reading Parquet needs pyarrow: pip install 'hgde[files]'") from None
+    limit = unpacked_limit(path.stat().st_size)
     try:
-        frame = parquet.read_table(path).to_pandas()
+        # Texts stay in a dictionary: one that is repeated a million times is then there once.
+        with parquet.ParquetFile(path) as file:
+            schema, metadata = file.schema_arrow, file.metadata
+            kinds = {column.name: column.type for column in schema}
+        claimed = sum(
+            max(metadata.row_group(group).column(place).total_uncompressed_size,
+                8 * metadata.row_group(group).column(place).num_values)
+            for group in range(metadata.num_row_groups) for place in range(metadata.num_columns)
+        )  # fmt: skip
+        if max(claimed, 8 * metadata.num_rows) > limit:
+            raise _too_large(path, limit)
+        is_text = (pyarrow.types.is_string, pyarrow.types.is_large_string, pyarrow.types.is_binary)
+        texts = [name for name, kind in kinds.items() if any(check(kind) for check in is_text)]
+        batches, total = [], 0
+        with parquet.ParquetFile(path, read_dictionary=texts) as file:
+            for batch in file.iter_batches(_ROWS):
+                batches.append(batch)
+                total += batch.nbytes
+                if total > limit:
+                    raise _too_large(path, limit)
+        frame = pyarrow.Table.from_batches(batches, None if batches else schema).to_pandas()
+    except DataError:
+        raise
     except Exception as error:  # pyarrow raises its own types, and OSError, on damaged files
-        raise DataError.at(path, f"not a readable Parquet file ({str(error).splitlines()[0][:120]})") from None
+        reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+        raise DataError.at(path, f"not a readable Parquet file ({reason})") from None
     return table_from_frame(frame, path, unit="row")
 
 

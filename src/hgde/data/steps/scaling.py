@@ -76,4 +76,7 @@ class Standardise(Step):
 
     @classmethod
     def from_state(cls, values: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Standardise:
-        return cls(tensors["mean"], tensors["scale"])
+        mean, scale = tensors["mean"], tensors["scale"]
+        if mean.shape != scale.shape or mean.dim() != 1 or not bool((scale > 0).all()):
+            raise ValueError("the step 'columns' needs a mean and a scale above zero for each column")
+        return cls(mean, scale)

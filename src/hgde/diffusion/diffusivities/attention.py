@@ -41,6 +41,10 @@ class Attention(Diffusivity):
         for parameter in self.parameters():
             nn.init.xavier_uniform_(parameter)
 
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        return ("edge", "attention")
+
     def forward(self, z: Tensor, graph: Graph, manifold: Manifold) -> Operator:
         tangent = manifold.logmap0(z)
         # a . (W u) = (W a) . u: the product with W never happens per node and channel.

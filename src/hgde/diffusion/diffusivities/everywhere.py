@@ -47,6 +47,10 @@ class Mixture(Diffusivity):
     def beta(self) -> Tensor | float:
         return self.fixed_beta if self.beta_logit is None else torch.sigmoid(self.beta_logit)
 
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        return ("global" if self.exact else "advance", *self.local.kernels)
+
     def prepare(self, graph: Graph) -> None:
         self.local.prepare(graph)
 

@@ -87,12 +87,20 @@ class Ricci(Diffusivity):
             return prepared[1]
         return ollivier_ricci(graph, alpha=self.alpha, cache=False)
 
+    def know(self, graph: Graph, curvature: Tensor) -> None:
+        """Take the curvatures of a graph's edges, ``[E]``, from where they are known: a piece cannot work them out."""
+        self._prepared = (graph, curvature)
+
     def prepare(self, graph: Graph) -> None:
         """Work out the curvatures, or read them from the disk: this graph will be met again, others may not be."""
         from hgde.graph.measures.ricci import ollivier_ricci
 
         self._prepared = (graph, ollivier_ricci(graph, alpha=self.alpha, cache=True))
         self._known(graph, torch.get_default_dtype())
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        return ("channel",)
 
     def forward(self, z: Tensor, graph: Graph, manifold: Manifold) -> Operator:
         known = self._known(graph, z.dtype)

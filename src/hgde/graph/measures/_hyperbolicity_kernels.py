@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
+
+from hgde.graph.measures._compiled import compiled
 
 Array = np.ndarray[Any, Any]
 
 
-@numba.njit(cache=True)
+@compiled
 def search_64(indptr: Array, indices: Array, sources: Array, lanes: Array, targets: Array) -> Array:
     """Hop distances of pairs ``(sources[lanes[p]], targets[p])``, -1 if not connected. One bit per source (lane)."""
     num_nodes = indptr.size - 1
@@ -51,7 +52,7 @@ def search_64(indptr: Array, indices: Array, sources: Array, lanes: Array, targe
     return hops
 
 
-@numba.njit(cache=True)
+@compiled
 def every_tuple(distance: Array) -> tuple[int, int]:
     """Twice the largest delta and twice the sum of deltas over all 4-tuples, from an ``[N, N]`` distance table."""
     num_nodes = distance.shape[0]

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from hgde.graph.measures._compiled import compiled
 
 _FAR = 99
 _ONE = np.uint64(1)
@@ -31,29 +33,29 @@ def _lowest(typingctx: Any, word: Any) -> Any:
     return types.int64(types.uint64), codegen
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _set(bits: Any, n: int) -> None:
     bits[n >> 6] |= _ONE << np.uint64(n & 63)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _clear(bits: Any, n: int) -> None:
     bits[n >> 6] &= ~(_ONE << np.uint64(n & 63))
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _has(bits: Any, n: int) -> bool:
     return (bits[n >> 6] >> np.uint64(n & 63)) & _ONE != 0
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _cost(one: Any, two: Any, s: int, t: int) -> int:
     if _has(one[s], t):
         return 1
     return 2 if _has(two[s], t) else 3
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _potentials(
     supply: Any, demand: Any, one: Any, two: Any, users: Any, tiny: float, dist: Any, within: Any, queue: Any,
     queued: Any,
@@ -121,7 +123,7 @@ def _potentials(
     return nearest
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _next_receiver(one: Any, two: Any, within: Any, alive: Any, open_: Any, s: int, reach: int) -> int:
     """A receiver not yet visited on a shortest arc out of ``s``, one with unmet demand if there is any; else -1."""
     other = -1
@@ -144,7 +146,7 @@ def _next_receiver(one: Any, two: Any, within: Any, alive: Any, open_: Any, s: i
     return other
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _augment(
     supply: Any, demand: Any, one: Any, two: Any, flow: Any, users: Any, tiny: float, dist: Any, within: Any,
     level: int, alive: Any, open_: Any, seen: Any, path: Any,
@@ -219,7 +221,7 @@ def _augment(
     return pushed
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _cheapest(supply: Any, demand: Any, one: Any, two: Any, total: float) -> float:
     """Cost of the best plan."""
     s_count, t_count, words = len(supply), len(demand), one.shape[1]
@@ -246,19 +248,57 @@ def _cheapest(supply: Any, demand: Any, one: Any, two: Any, total: float) -> flo
     return spent + 3 * max(left, 0.0)
 
 
-@njit(nogil=True, cache=True)
-def edge_curvatures(todo: Any, ends: Any, indptr: Any, indices: Any, alpha: float, out: Any) -> None:
-    """``out[e] = 1 - W1(m_u, m_v)`` for the edges ``todo``; rows of the graph sorted, without loops or repeats."""
+@compiled
+def _along_tree(u: int, v: int, senders: Any, takers: Any, supply: Any, demand: Any, two: Any) -> float:
+    """Cost of the best plan where no way around the edge is short, else -1.
+
+    If every other neighbour of ``u`` is 3 steps from every other one of ``v``, distances are those of a tree: the cost
+    is what leaves or reaches the leaves, plus what crosses the edge. Hubs with many leaves have nothing to search.
+    """
+    cost, crossing = 0.0, 0.0
+    centres = _NONE  # as receivers the two come first, so they are in the first word
+    for t in range(len(demand)):
+        if takers[t] == u or takers[t] == v:
+            centres |= _ONE << np.uint64(t)
+        else:
+            cost += demand[t]
+        if takers[t] == u:
+            crossing -= demand[t]
+    for s in range(len(supply)):
+        if senders[s] != v:
+            crossing += supply[s]
+        if senders[s] == u or senders[s] == v:
+            continue
+        cost += supply[s]
+        for k in range(two.shape[1]):
+            if two[s, k] & (~centres if k == 0 else _ALL) != 0:
+                return -1.0
+    return cost + abs(crossing)
+
+
+@compiled
+def edge_curvatures(todo: Any, ends: Any, indptr: Any, indices: Any, alpha: float, out: Any, stop: Any) -> None:
+    """``out[e] = 1 - W1(m_u, m_v)`` for the edges ``todo``; rows of the graph sorted, without loops or repeats.
+
+    Ends before its time when ``stop[0]`` becomes true.
+    """
     nodes = indptr.shape[0] - 1
     slot = np.empty(nodes, np.int32)
     near_v, near_u, touched = np.full(nodes, -1, np.int64), np.full(nodes, -1, np.int64), np.full(nodes, -1, np.int64)
     ratio = alpha / (1 - alpha)
     for e in todo:
+        if stop[0]:
+            return
         u, v = ends[0, e], ends[1, e]
         if indptr[u + 1] - indptr[u] > indptr[v + 1] - indptr[v]:
             u, v = v, u
         begin_u, end_u, begin_v, end_v = indptr[u], indptr[u + 1], indptr[v], indptr[v + 1]
         du, dv = end_u - begin_u, end_v - begin_v
+        if du == 1:
+            # All that moves passes v: what u has too much or too little of, and a share for each other neighbour of v;
+            # in the units of the masses below.
+            out[e] = 1 - (abs(ratio * dv - 1) + dv - 1) * (1 - alpha) / dv
+            continue
         for p in range(begin_u, end_u):
             near_u[indices[p]] = e
         for p in range(begin_v, end_v):
@@ -313,5 +353,7 @@ def edge_curvatures(todo: Any, ends: Any, indptr: Any, indices: Any, alpha: floa
                         two[s, k] |= around[slot[indices[p]], k]
             for k in range(words):
                 two[s, k] |= one[s, k]
-        work = _cheapest(supply[:s_count], demand[:t_count], one, two, total)
+        work = _along_tree(u, v, senders, takers, supply[:s_count], demand[:t_count], two)
+        if work < 0:
+            work = _cheapest(supply[:s_count], demand[:t_count], one, two, total)
         out[e] = 1 - work * (1 - alpha) / (du * dv)

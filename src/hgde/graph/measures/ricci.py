@@ -13,20 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hgde.files import cache_folder, sweep
 from hgde.graph.graph import Graph
 from hgde.progress import bar
 
 _LOG = logging.getLogger(__name__)
 _VERSION = 1
 _PROGRESS_ABOVE = 20_000_000
-
-
-def cache_folder() -> Path:
-    """Where results are kept: ``$HGDE_CACHE``, else ``hgde`` in the user's cache folder."""
-    named = os.environ.get("HGDE_CACHE")
-    if named:
-        return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hgde"
 
 
 def ollivier_ricci(
@@ -46,7 +39,7 @@ def ollivier_ricci(
     Args:
         alpha: mass that stays at a node, ``0 <= alpha <= 1``.
         cache_dir: folder of stored results, named by the graph's hash and ``alpha``; implies ``cache``. By default
-            :func:`cache_folder`.
+            :func:`hgde.files.cache_folder`.
         progress: show a progress bar when the work takes more than a few seconds.
         cache: read and write stored results. For a graph that will be met again; one that lives for an epoch, such as
             a graph with some edges hidden, would only fill the disk.
@@ -96,14 +89,21 @@ def _curvatures(pairs: Tensor, num_nodes: int, alpha: float, progress: bool) -> 
     order = np.argsort(-work, kind="stable")
     num_parts = max(1, min(256, count // 64))
     parts = [order[k::num_parts] for k in range(num_parts)]
-    out = np.empty(count)
+    out, stop = np.empty(count), np.zeros(1, dtype=np.bool_)
     total = int(work.sum())
     with (
         ThreadPoolExecutor(max(1, torch.get_num_threads())) as pool,
         bar("Ollivier–Ricci curvature", len(parts), quiet=not progress or total <= _PROGRESS_ABOVE) as advance,
     ):
-        for _ in pool.map(lambda part: edge_curvatures(part, ends, indptr, indices, float(alpha), out), parts):
-            advance()
+        try:
+            for _ in pool.map(
+                lambda part: edge_curvatures(part, ends, indptr, indices, float(alpha), out, stop), parts
+            ):
+                advance()
+        except BaseException:  # Ctrl-C: threads end at their next edge, what has not begun is not begun
+            stop[0] = True
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     return torch.from_numpy(out)
 
 
@@ -129,6 +129,7 @@ def _store(path: Path, values: Tensor) -> None:
     """Write beside the target and rename, so that a reader never sees half a file; a read-only folder is no error."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        sweep(path.parent, "*.npz.part")
         handle, name = tempfile.mkstemp(dir=path.parent, suffix=".npz.part")
     except OSError:
         return

@@ -44,6 +44,7 @@ serve()
 #: What machine code may leave to the C library: ``fma`` on processors without it, and copies.
 _KNOWN = ("llvm.", "fma", "mem")
 _OPTIONS = {"nogil": True, "error_model": "numpy", "boundscheck": False}
+_NOT_COMPILED = ("__init__.py", "layout.py", "load.py", "threads.py")
 #: Building blocks are never called from Python.
 _INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
@@ -79,11 +80,16 @@ def target() -> tuple[str, str]:
     return name, features
 
 
+def sources() -> list[Path]:
+    """The files that kernels are made of, all of this folder but those that only run them."""
+    return [path for path in sorted(FOLDER.glob("*.py")) if path.name not in _NOT_COMPILED]
+
+
 @cache
 def fingerprint() -> str:
-    """Changes with any file of this folder, the compilers, Python and the processor: what an object depends on."""
+    """Changes with any source of kernels, the compilers, Python and the processor: what an object depends on."""
     digest = hashlib.sha256()
-    for path in sorted(FOLDER.glob("*.py")):
+    for path in sources():
         digest.update(path.name.encode() + path.read_bytes())
     made_with = (version("numba"), version("llvmlite"), sys.version, sys.platform, *target())
     digest.update(json.dumps(made_with).encode())

@@ -16,8 +16,8 @@ machine. So the vectors are said outright. ``Lanes`` are eight numbers of one dt
 * ``total(lanes)``: their sum as a double, added in halves: always in the same order.
 
 Rows are a multiple of :data:`LANES` long; callers pad with zeros. ``prefetch(x, at)`` asks for a cache line ahead of
-time. Scalars of many rows or edges lie in one buffer of doubles at fixed distances (``w[B + r]``), so that the compiler
-sees that they do not overlap and works on several at once.
+time, which holds ``line(x)`` entries. Scalars of many rows or edges lie in one buffer of doubles at fixed distances
+(``w[B + r]``), so that the compiler sees that they do not overlap and works on several at once.
 
 No operation may be reordered or fused by the compiler (numba's ``fastmath`` stays off): what is written is what is
 computed, so results have the same bits whatever the vector width of the machine and however the code was optimised.
@@ -239,6 +239,16 @@ def prefetch(typingctx: Any, array: Any, at: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, types.intp), codegen
+
+
+@intrinsic
+def line(typingctx: Any, array: Any) -> Any:
+    """How many entries of an array a cache line of 64 bytes holds."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return ir.IntType(64)(512 // signature.args[0].dtype.bitwidth)
+
+    return types.intp(array), codegen
 
 
 @intrinsic

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,24 +13,11 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
+from hgde.kernels.cpu.sizes import strip_rows
+
 MAX_BLOCKS = 64
 MOST = 2**31 - 1
 Array = np.ndarray[Any, Any]
-
-
-@dataclass(frozen=True, eq=False)
-class Around:
-    """All neighbours of each node: CSR ``start, neighbours``, the edge's place in either direction, blocks of nodes.
-
-    ``arriving, leaving [P]`` are places among the graph's edges, -1 where there is none; equal numbers of parallel
-    edges are paired.
-    """
-
-    start: Tensor
-    neighbours: Tensor
-    arriving: Tensor
-    leaving: Tensor
-    blocks: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +43,12 @@ class Layout:
         self.indptr, self.indices = indptr.to(torch.int32), indices.to(torch.int32)
         self.blocks = row_blocks(self._wide[0])
         self._transposed: Transposed | None = None
+        self._most: dict[int, int] = {}
+
+    def is_of(self, indptr: Tensor, indices: Tensor) -> bool:
+        """Whether the pattern is this one."""
+        sizes = (indptr.numel(), indices.numel()) == (self.indptr.numel(), self.indices.numel())
+        return sizes and torch.equal(self.indptr, indptr) and torch.equal(self.indices, indices)
 
     @property
     def num_blocks(self) -> int:
@@ -74,28 +69,14 @@ class Layout:
             self._transposed = Transposed(_narrow(start), _narrow(rows), _narrow(order), row_blocks(start))
         return self._transposed
 
-    @cached_property
-    def around(self) -> Around:
-        """The neighbours of every node, of a square pattern; the first use costs a sort of the edges."""
-        indptr, indices = self._wide
-        start, targets, order = self._by_column(len(indptr) - 1)
-        edges = np.arange(len(indices))
-        if np.array_equal(start, indptr) and np.array_equal(targets, indices):
-            return Around(self.indptr, self.indices, _narrow(edges), _narrow(order), self.blocks)
-        nodes = max(len(indptr) - 1, 1)
-        rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-        owner = np.repeat(np.arange(len(indptr) - 1), np.diff(start))
-        in_key, out_key = rows * nodes + indices, owner * nodes + targets
-        in_name, out_name = np.stack([in_key, _copies(in_key)], 1), np.stack([out_key, _copies(out_key)], 1)
-        names, place = np.unique(np.concatenate([in_name, out_name]), axis=0, return_inverse=True)
-        place = place.reshape(-1)
-        arriving, leaving = np.full(len(names), -1), np.full(len(names), -1)
-        arriving[place[: len(in_name)]] = edges
-        leaving[place[len(in_name) :]] = order
-        node, neighbour = names[:, 0] // nodes, names[:, 0] % nodes
-        begin = np.zeros(len(indptr), np.int64)
-        begin[1:] = np.cumsum(np.bincount(node, minlength=len(indptr) - 1))
-        return Around(_narrow(begin), _narrow(neighbour), _narrow(arriving), _narrow(leaving), row_blocks(begin))
+    def most_in_strip(self, width: int) -> int:
+        """The most edges that a strip of rows has, where strips are those of this width."""
+        rows = strip_rows(width)
+        if rows not in self._most:
+            indptr, blocks = self._wide[0], self.blocks.numpy()
+            cuts = [np.append(np.arange(low, high, rows), high) for low, high in pairwise(blocks)]
+            self._most[rows] = max((int(np.diff(indptr[cut]).max(initial=0)) for cut in cuts), default=0)
+        return self._most[rows]
 
 
 def _narrow(array: Array) -> Tensor:
@@ -103,6 +84,8 @@ def _narrow(array: Array) -> Tensor:
 
 
 _layouts: WeakIdKeyDictionary = WeakIdKeyDictionary()
+#: The last ones. A compiled program makes the tensors of the same graph anew at every call.
+_recent: deque[Layout] = deque(maxlen=2)
 _narrowed: WeakIdKeyDictionary = WeakIdKeyDictionary()
 
 
@@ -110,7 +93,12 @@ def layout_of(indptr: Tensor, indices: Tensor) -> Layout:
     """The layout of a CSR pattern, remembered as long as its ``indices`` live."""
     found: tuple[int, Layout] | None = _layouts.get(indices)
     if found is None or found[0] != indices._version:
-        found = _layouts[indices] = (indices._version, Layout(indptr.detach(), indices.detach()))
+        equal = (layout for layout in tuple(_recent) if layout.is_of(indptr, indices))
+        layout = next(equal, None)
+        if layout is None:
+            layout = Layout(indptr.detach(), indices.detach())
+            _recent.append(layout)
+        found = _layouts[indices] = (indices._version, layout)
     return found[1]
 
 
@@ -136,9 +124,3 @@ def row_blocks(indptr: Array) -> Tensor:
 def even_blocks(rows: int) -> Tensor:
     """Blocks of rows that all take the same work."""
     return row_blocks(np.zeros(rows + 1, np.int64))
-
-
-def _copies(key: Array) -> Array:
-    """For sorted keys, how many equal ones come before each."""
-    start = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]])) if len(key) else np.zeros(0, np.int64)
-    return np.arange(len(key)) - np.repeat(start, np.diff(np.append(start, len(key))))

@@ -22,6 +22,9 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from hgde import files
 from hgde.kernels.cpu import compile as compiler
 
 log = logging.getLogger("hgde.kernels")
@@ -46,9 +49,7 @@ _linked: list[Any] = []
 
 def cache_folder() -> Path:
     """Where objects are stored."""
-    named = os.environ.get("HGDE_CACHE")
-    base = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hgde"
-    return base / "kernels" / compiler.fingerprint()
+    return files.private_folder(files.cache_folder(), "kernels") / compiler.fingerprint()
 
 
 def function(name: str, real: str) -> Function:
@@ -59,6 +60,8 @@ def function(name: str, real: str) -> Function:
 
 def prepare(names: Sequence[str], dtype: Any) -> None:
     """Begin to compile those kernels that are neither in memory nor stored, without waiting for them."""
+    if torch.compiler.is_compiling():
+        return
     real = str(dtype).removeprefix("torch.")
     for name in names:
         key = (name, real)
@@ -110,10 +113,13 @@ def _path(key: Key) -> Path:
 
 
 def _stored(key: Key) -> tuple[str, bytes] | None:
-    """A stored object with its arguments' kinds; a damaged file counts as none."""
+    """A stored object with its arguments' kinds; a damaged file, or one that another user may have written, is none."""
+    path = _path(key)
     try:
-        data = _path(key).read_bytes()
-    except (OSError, RuntimeError):  # RuntimeError: no home folder
+        data = path.read_bytes()
+    except OSError:
+        return None
+    if not files.is_private(path):
         return None
     digest, body = data[:32], data[32:]
     if hashlib.sha256(body).digest() != digest:
@@ -128,12 +134,13 @@ def _store(key: Key, kinds: str, code: bytes) -> None:
     body = kinds.encode() + b"\n" + code
     try:
         folder = cache_folder()
-        folder.mkdir(parents=True, exist_ok=True)
+        files.make_private(folder)
+        files.sweep(folder, "*.part")
         handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")
         with os.fdopen(handle, "wb") as file:
             file.write(hashlib.sha256(body).digest() + body)
         os.replace(temporary, _path(key))
-    except (OSError, RuntimeError) as error:
+    except OSError as error:
         if not _warned:
             _warned = True
             log.warning(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 STRIP = 32
-"""Rows worked on together."""
+"""Most rows worked on together."""
 CHUNK = 64
 """Edges worked on together."""
-ROW_SCALARS, EDGE_SCALARS = 51, 18
+ROW_SCALARS, EDGE_SCALARS = 51, 17
 """Scalars kept for each row of a strip and each edge of a chunk."""
 PARTIALS, PROJECTED = 8, 4
 """Numbers a block of rows sums up: gradients of ``c`` and of the three ``eta``, and at place 4 the points projected."""
@@ -14,9 +14,15 @@ IDENTITY, RELU, LEAKY_RELU, TANH, ELU = range(5)
 """Activations."""
 
 
-def scratch(width: int) -> int:
-    """Doubles of buffer that a pass over rows or edges of this width needs: scalars and seven strips."""
-    return ROW_SCALARS * STRIP + EDGE_SCALARS * CHUNK + 7 * STRIP * width
+def strip_rows(width: int) -> int:
+    """Rows of a strip: few enough that its matrices stay in the fastest cache."""
+    return 32 if width <= 16 else (16 if width <= 64 else 8)
+
+
+def scratch(width: int, edges: int = 0) -> int:
+    """Doubles of buffer that a pass over rows or edges of this width needs: scalars, seven strips, two numbers each of
+    a strip's ``edges``."""
+    return ROW_SCALARS * STRIP + EDGE_SCALARS * CHUNK + 7 * STRIP * width + 2 * edges
 
 
 EXP, LOG, TRANSLATE = range(3)

@@ -26,19 +26,21 @@ from hgde.kernels.weights import AttentionWeights, ChannelWeights, EdgeWeights, 
 
 Eta = Tensor | Sequence[float]
 _WARM = {
-    "edge": ("edges.forward_edges", "edges.backward_rows_edges", "edges.conformal", "incidence.backward_edges"),
+    "edge": ("gradients.receivers_edges", "edges.forward_edges", "gradients.senders_edges", "edges.conformal"),
     "channel": (
+        "gradients.receivers_channels",
         "edges.forward_channels",
-        "edges.backward_rows_channels",
+        "gradients.senders_channels",
         "edges.conformal",
-        "incidence.backward_channels",
     ),
     "attention": ("attention.softmax", "attention.softmax_target", "attention.softmax_source"),
     "global": ("pairs.forward", "pairs.backward", "rows.advance", "rows.advance_backward"),
     "origin": ("origin.forward", "origin.backward"),
     "links": ("links.norms", "links.logits", "links.around", "links.gradient"),
     "sparse": ("sparse.product", "sparse.drop"),
+    "advance": ("rows.advance", "rows.advance_backward"),
     "solver": ("maps.log", "maps.log_backward", "rows.advance", "rows.advance_backward"),
+    "transport": ("maps.transport", "maps.transport_backward", "maps.shrink", "maps.shrink_backward"),
 }
 
 
@@ -46,8 +48,9 @@ def warm_up(*parts: str, dtype: torch.dtype = torch.float32) -> None:
     """Begin to compile the kernels of these parts of a model, in the background, unless they are there already.
 
     Parts: the weights (``edge``, ``attention``, which needs ``edge`` too, ``channel``, ``global``), ``origin`` for
-    encoders and decoders, ``links`` for pairs, ``sparse`` for sparse features, ``solver`` for solvers that call the
-    ball's exp and log. Calling it before the data are read hides the time a first run takes; nothing depends on it.
+    encoders and decoders, ``links`` for pairs, ``sparse`` for sparse features, ``advance`` for steps from tangent
+    vectors at hand, ``solver`` for solvers that call the ball's exp and log, ``transport`` for those that carry vectors
+    too. Calling it before the data are read hides the time a first run takes; nothing depends on it.
     """
     unknown = set(parts) - set(_WARM)
     if unknown:
@@ -119,7 +122,7 @@ def _fused_steps(
     else:
         weight = edge_values(graph, weights, "fused")
     learns = _needs_gradient(z, z0, c, eta, weight, scale, extra)
-    keep = learns and 8 * z.numel() <= diffusion.KEEP_BYTES
+    keep = learns and 8 * (z.numel() + 2 * graph.num_edges) <= diffusion.KEEP_BYTES
     diffusion.prepare_for(z.dtype, index is not None, learns)
     out, _, _, projected = diffusion.diffuse(
         z, z0, c, eta, weight, scale, index, extra, graph.indptr, graph.indices, steps, mode, code, keep
@@ -230,13 +233,6 @@ def edge_values(graph: Graph, weights: LocalWeights, backend: Backend = "auto") 
         values: Tensor = attention.attention(*given)[0]
         return values
     return reference.edge_values(graph, weights)
-
-
-def row_sums(graph: Graph, weights: LocalWeights, backend: Backend = "auto") -> Tensor:
-    """``sum_j a_ij`` of every node, ``[N]``, or ``[N, d]`` for channel weights; the origin's weight included."""
-    values = edge_values(graph, weights, backend)
-    total = values.new_zeros((graph.num_nodes, *values.shape[1:])).index_add(0, graph.rows, values)
-    return total + weights.origin if isinstance(weights, EdgeWeights) and weights.origin is not None else total
 
 
 def tangent_sum_global(z: Tensor, q: Tensor, k: Tensor, c: Tensor | float, backend: Backend = "auto") -> Tensor:

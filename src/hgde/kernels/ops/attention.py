@@ -9,11 +9,16 @@ from torch import Tensor
 
 from hgde.kernels.cpu.layout import Layout, layout_of
 from hgde.kernels.cpu.threads import run
-from hgde.kernels.ops.register import like, operation
+from hgde.kernels.ops.register import LANES, like, operation
 
 
 def _work(layout: Layout, scores: Tensor) -> int:
-    return 40 * len(layout.indices) * scores.shape[1]
+    return 20 * len(layout.indices) * scores.shape[1]
+
+
+def _buffer(layout: Layout, scores: Tensor) -> int:
+    """Doubles for the scores of a strip's edges, brought up to whole vectors."""
+    return layout.most_in_strip(LANES) * scores.shape[1] + LANES
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -50,7 +55,7 @@ def attention(
     top, mass = (torch.empty(target.shape, dtype=torch.float64) for _ in range(2))
     out = target.new_empty(indices.shape[0])
     args = (*_scores(layout, target, source, edge, slope), top, mass, out)
-    run("attention.softmax", target.dtype, layout.num_blocks, _work(layout, target), 0, args)
+    run("attention.softmax", target.dtype, layout.num_blocks, _work(layout, target), _buffer(layout, target), args)
     return out, top, mass
 
 
@@ -78,13 +83,14 @@ def attention_backward(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Gradients of both scores and, if ``wanted``, of the edges' own weights."""
     layout = layout_of(indptr, indices)
-    mean, g = torch.empty_like(top), grad.contiguous()
+    g, each = grad.contiguous(), target.new_empty(indices.shape[0], target.shape[1])
     gtarget, gsource = like(target), like(source)
     gedge = torch.zeros_like(edge) if edge is not None and wanted else target.new_empty(0)
     given = _scores(layout, target, source, edge, slope)
-    args = (*given, top, mass, g, mean, gtarget, int(gedge.numel() > 0), gedge)
-    run("attention.softmax_target", target.dtype, layout.num_blocks, _work(layout, target), 0, args)
-    around = layout.around
-    columns = (around.blocks, around.start, around.neighbours, around.leaving, *given[3:], top, mass, g, mean, gsource)
-    run("attention.softmax_source", target.dtype, around.blocks.numel() - 1, _work(layout, target), 0, columns)
+    args = (*given, top, mass, g, gtarget, int(gedge.numel() > 0), gedge, each)
+    work, buffer = _work(layout, target), _buffer(layout, target)
+    run("attention.softmax_target", target.dtype, layout.num_blocks, work, buffer, args)
+    by = layout.transposed(len(target))
+    columns = (by.blocks, by.start, by.order, target.shape[1], each, gsource)
+    run("attention.softmax_source", target.dtype, by.blocks.numel() - 1, each.numel(), 0, columns)
     return gtarget, gsource, gedge

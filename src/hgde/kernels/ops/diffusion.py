@@ -18,13 +18,14 @@ from hgde.kernels.cpu.threads import run
 from hgde.kernels.ops.register import like, operation, ordered_sum, padded, unpadded
 
 TABLE_COPIES = 8
-#: States no larger than this are kept together with their sums, which saves the backward pass one visit of the edges.
+#: A step keeps its sums and what is dear of its edges if they take no more than this; else they are worked out again.
 KEEP_BYTES = 2_000_000
+TOLD = 4
 SUMS, MOVED, RESIDUAL = 0, 1, 2
 ACTIVATION_CODES = {"identity": IDENTITY, "relu": RELU, "leaky_relu": LEAKY_RELU, "tanh": TANH, "elu": ELU}
 _KERNELS = {
-    False: ("edges.forward_edges", "edges.backward_rows_edges", "incidence.backward_edges"),
-    True: ("edges.forward_channels", "edges.backward_rows_channels", "incidence.backward_channels"),
+    False: ("edges.forward_edges", "gradients.receivers_edges", "gradients.senders_edges"),
+    True: ("edges.forward_channels", "gradients.receivers_channels", "gradients.senders_channels"),
 }
 
 
@@ -62,10 +63,12 @@ class _Step:
         self.work = (len(self.layout.indices) + 8 * self.rows) * self.width
 
     def _common(self, z: Tensor, z0: Tensor, kept: Tensor) -> tuple[Any, ...]:
-        layout = self.layout
+        layout, keeps = self.layout, kept.numel() > 0
+        apart = len(layout.indices) if keeps else layout.most_in_strip(self.width)
         return (
-            *(layout.blocks, layout.indptr, layout.indices, self.width, z, self.b, *self.weights, z0),
-            *(self.mode, self.code, *self.eta, self.c, self.margin, int(kept.numel() > 0), kept),
+            *(layout.indptr, layout.indices, self.width, z, self.b, *self.weights, z0),
+            *(self.mode, self.code, *self.eta, self.c, self.margin),
+            *(int(keeps), kept, kept[z.numel() :] if keeps else kept, apart),
         )
 
     def _conformal(self, z: Tensor) -> None:
@@ -74,40 +77,29 @@ class _Step:
 
     def forward(self, z: Tensor, z0: Tensor, kept: Tensor, out: Tensor, partial: Tensor) -> None:
         self._conformal(z)
-        args = (*self._common(z, z0, kept), out, partial)
+        args = (self.layout.blocks, *self._common(z, z0, kept), out, partial)
         run(_KERNELS[self.channels][0], self.dtype, self.layout.num_blocks, self.work, scratch(self.width), args)
 
     def backward(self, z: Tensor, z0: Tensor, kept: Tensor, grad: Tensor, into: _Gradients, partial: Tensor) -> Tensor:
         """The gradient at ``z``; the others are added to ``into``."""
         self._conformal(z)
         layout, gz = self.layout, torch.empty_like(z)
-        extra = into.scale if self.channels else into.extra
-        args = (
-            *self._common(z, z0, kept),
-            grad,
-            into.sums,
-            into.rest,
-            gz,
-            into.z0,
-            _pointer(extra),
-            into.known,
-            partial,
-        )
-        run(_KERNELS[self.channels][1], self.dtype, layout.num_blocks, self.work, scratch(self.width), args)
-        around = layout.around
-        blocks = around.blocks.numel() - 1
-        graph = (around.start, around.neighbours, around.arriving, around.leaving, self.width)
+        common, g = self._common(z, z0, kept), into.sums
+        group, told = 1, into.values
+        weights: tuple[Any, ...] = ()
+        given: tuple[Any, ...] = (_pointer(into.extra),)
         if self.channels:
-            group = -(-blocks // into.copies)
             assert into.table is not None
-            pairs: tuple[Any, ...] = (around.blocks, group, *graph, z, into.sums, into.rest, into.known, self.weight)
-            pairs += (self.index, *self.given, self.c, gz, into.table, into.table[0].numel())
-            pairs += (int(into.extra is not None), _pointer(into.extra), partial)
-        else:
-            group = 1
-            pairs = (around.blocks, *graph, z, into.sums, into.rest, into.known, self.weight, self.c, gz)
-            pairs += (int(into.values is not None), _pointer(into.values), partial)
-        run(_KERNELS[self.channels][2], self.dtype, blocks, 2 * self.work, scratch(self.width), pairs, group)
+            group, told = -(-layout.num_blocks // into.copies), into.extra
+            common, weights = (group, *common), (self.weight, self.index)
+            given = (into.scale, into.table, into.table[0].numel())
+        args = (layout.blocks, *common, grad, g, gz, into.z0, *given)
+        args += (int(told is not None), _pointer(told), into.tell, partial)
+        buffers = scratch(self.width, layout.most_in_strip(self.width))
+        run(_KERNELS[self.channels][1], self.dtype, layout.num_blocks, 2 * self.work, buffers, args, group)
+        by = layout.transposed(self.rows)
+        back = (by.blocks, by.start, by.rows, by.order, self.width, z, g, *weights, into.tell, gz)
+        run(_KERNELS[self.channels][2], self.dtype, by.blocks.numel() - 1, self.work, 0, back)
         return gz
 
 
@@ -119,8 +111,7 @@ class _Gradients:
     """Where a backward pass collects what the weights and the first state receive."""
 
     def __init__(self, step: _Step, z: Tensor, wanted: bool) -> None:
-        self.sums, self.rest = torch.empty_like(z), torch.empty_like(z)
-        self.known = torch.empty(2 * len(z), dtype=torch.float64)
+        self.sums, self.tell = torch.empty_like(z), z.new_empty(TOLD * len(step.layout.indices))
         self.z0 = torch.zeros_like(z) if step.mode == RESIDUAL else z
         self.copies = 1
         self.values = torch.zeros_like(step.weight) if wanted and not step.channels else None
@@ -134,7 +125,7 @@ class _Gradients:
         if step.channels:
             # Copies of the table together take no more room than a state.
             self.copies = max(1, min(TABLE_COPIES, len(z) // max(len(step.weight), 1)))
-            self.table = torch.zeros(self.copies, *step.weight.shape, dtype=z.dtype)
+            self.table = torch.zeros(self.copies, *step.weight.shape, dtype=torch.float64)
             self.scale = torch.zeros_like(z)
 
 
@@ -160,7 +151,7 @@ def _shapes(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     width = (z.shape[1] + 7) // 8 * 8
     states = z.new_empty((steps - 1, z.shape[0], width))
-    kept = z.new_empty((steps if keep else 0, z.shape[0], width), dtype=torch.float64)
+    kept = z.new_empty((steps if keep else 0, z.shape[0] * width + 2 * indices.shape[0]), dtype=torch.float64)
     return like(z), states, kept, z.new_empty((), dtype=torch.int64)
 
 
@@ -176,7 +167,7 @@ def diffuse(
     index: Tensor | None, extra: Tensor | None, indptr: Tensor, indices: Tensor, steps: int, mode: int, code: int,
     keep: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    """``steps`` applications of the flow: last state, states between, sums of each step if kept, points projected.
+    """``steps`` applications of the flow: last state, states between, what each step kept, points projected.
 
     ``weight [E]`` with ``extra [N]`` the weight of the origin, or a table ``weight [K, d]`` with ``scale``, ``index``
     and ``extra [E]`` the edges' own weights.
@@ -185,7 +176,7 @@ def diffuse(
     step = _Step(state, c, eta, weight, scale, index, extra, indptr, indices, mode, code)
     first = None if z0 is None else padded(z0)
     states = state.new_empty((steps - 1, *state.shape))
-    kept = torch.empty((steps if keep else 0, *state.shape), dtype=torch.float64)
+    kept = torch.empty((steps if keep else 0, state.numel() + 2 * len(indices)), dtype=torch.float64)
     partial = torch.zeros(step.layout.num_blocks, PARTIALS, dtype=torch.float64)
     for k in range(steps):
         out = states[k] if k < steps - 1 else torch.empty_like(state)
@@ -224,8 +215,7 @@ def diffuse_backward(
     step = _Step(state, c, eta, weight, scale, index, extra, indptr, indices, mode, code)
     first = None if z0 is None else padded(z0)
     into = _Gradients(step, state, wanted)
-    blocks = max(step.layout.num_blocks, step.layout.around.blocks.numel() - 1)
-    partial = torch.zeros(blocks, PARTIALS, dtype=torch.float64)
+    partial = torch.zeros(step.layout.num_blocks, PARTIALS, dtype=torch.float64)
     g = padded(grad)
     for k in range(steps - 1, -1, -1):
         at = state if k == 0 else states[k - 1]
@@ -236,7 +226,8 @@ def diffuse_backward(
     gextra = none if into.extra is None or extra is None else into.extra.to(extra.dtype)
     gweight, gscale = none if into.values is None else into.values, none
     if into.table is not None and into.scale is not None:
-        gweight, gscale = unpadded(ordered_sum(into.table), width), unpadded(into.scale, width)
+        gweight = unpadded(ordered_sum(into.table).to(weight.dtype), width)
+        gscale = unpadded(into.scale, width)
     return unpadded(g, width), gz0, total[0].to(c.dtype).reshape(c.shape), geta, gweight, gscale, gextra
 
 

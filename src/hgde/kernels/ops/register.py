@@ -38,18 +38,22 @@ def operation(
     name = schema.partition("(")[0]
 
     def decorate(function: Implementation) -> Any:
-        _library.define(schema)
-        for device in devices:
-            _library.impl(name, function, device)
-        torch.library.register_fake(f"hgde::{name}", fake, lib=_library)
-        operator = getattr(torch.ops.hgde, name).default
-        node = _node(name, operator, backward or _refusal(name), save)
+        operators = []
+        for own in (name, f"{name}_raw"):
+            _library.define(schema.replace(name, own, 1))
+            for device in devices:
+                _library.impl(own, function, device)
+            torch.library.register_fake(f"hgde::{own}", fake, lib=_library)
+            operators.append(getattr(torch.ops.hgde, own).default)
+        operator, raw = operators
+        node = _node(name, raw, backward or _refusal(name), save)
 
-        # torch.library.register_autograd would do this too, at three times the cost of a small operation.
+        # torch.library.register_autograd would do this too, at three times the cost of a small operation. The raw twin
+        # has no gradient: calling it is how one gets past the other's.
         def differentiable(*args: Any) -> Any:
             if torch.is_grad_enabled() and any(isinstance(a, Tensor) and a.requires_grad for a in args):
                 return node.apply(*args)
-            return _below(operator, args)
+            return raw(*args)
 
         _library.impl(name, differentiable, "Autograd")
         return operator
@@ -57,14 +61,9 @@ def operation(
     return decorate
 
 
-def _below(operator: Any, args: tuple[Any, ...]) -> Any:
-    with torch._C._AutoDispatchBelowAutograd():
-        return operator(*args)
-
-
-def _node(name: str, operator: Any, backward: Any, save: Any) -> Any:
+def _node(name: str, raw: Any, backward: Any, save: Any) -> Any:
     def forward(ctx: Any, *args: Any) -> Any:
-        result = _below(operator, args)
+        result = raw(*args)
         ctx.set_materialize_grads(False)
         if save is not None:
             save(ctx, args, result)

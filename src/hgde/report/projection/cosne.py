@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from hgde.geometry import ball
-from hgde.report.projection.descent import descend, polish, spread_apart
+from hgde.report.projection.descent import best_of_many, descend, spread_apart
 from hgde.report.projection.stress import stress
 
 MOST_NODES = 5000
@@ -72,4 +72,4 @@ def cosne(
     def loss(y: Tensor) -> Tensor:
         return cosne_loss(y, p, levels, gamma=gamma, weight=weight)
 
-    return polish(loss, descend(loss, start, steps=steps, rate=0.1))
+    return best_of_many(loss, descend(loss, start, steps=steps, rate=0.1), generator)

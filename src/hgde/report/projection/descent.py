@@ -47,6 +47,22 @@ def descend(loss: Callable[[Tensor], Tensor], start: Tensor, *, steps: int, rate
     return best if float(loss(x)) > least else x
 
 
+FEW = 12
+"""Up to so many points minima are many and cheap: random beginnings are tried as well."""
+_BEGINNINGS = 12
+
+
+def best_of_many(loss: Callable[[Tensor], Tensor], points: Tensor, generator: torch.Generator) -> Tensor:
+    """The best minimum reached from ``points`` and, for a few points, from random places about as far out."""
+    minima = [polish(loss, points)]
+    if len(points) <= FEW:
+        reach = float(ball.logmap0(points, 1.0).norm(dim=1).mean())
+        for _ in range(_BEGINNINGS):
+            drawn = reach * torch.randn(points.shape, generator=generator, dtype=points.dtype)
+            minima.append(polish(loss, ball.expmap0(drawn, 1.0), steps=200))
+    return min(minima, key=lambda reached: float(loss(reached)))
+
+
 def polish(loss: Callable[[Tensor], Tensor], points: Tensor, steps: int = 60) -> Tensor:
     """The nearest minimum by L-BFGS in tangent coordinates at the origin; for losses that give the same value twice."""
     v = ball.logmap0(points, 1.0).clone().requires_grad_()

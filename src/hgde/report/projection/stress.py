@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from hgde.geometry import ball
-from hgde.report.projection.descent import descend, polish, spread_apart
+from hgde.report.projection.descent import best_of_many, descend, spread_apart
 from hgde.report.projection.horopca import horopca
 from hgde.report.projection.principal import principal
 
@@ -44,4 +44,4 @@ def stress(z: Tensor, *, seed: int = 0, steps: int = 200) -> Tensor:
     starts = [spread_apart(start, generator) for start in (principal(z), horopca(z, seed=seed))]
     begun = [descend(loss, start, steps=max(1, steps // 4), rate=0.2) for start in starts]
     points = descend(loss, min(begun, key=lambda points: float(loss(points))), steps=steps, rate=0.1)
-    return points if fixed is None else polish(loss, points)
+    return points if fixed is None else best_of_many(loss, points, generator)

@@ -14,4 +14,13 @@
   });
   system.addEventListener("change", show);
   show();
+  // Paper cannot be unfolded.
+  let folded = [];
+  addEventListener("beforeprint", () => {
+    folded = [...document.querySelectorAll("details:not([open])")];
+    for (const part of folded) part.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const part of folded) part.open = false;
+  });
 })();

@@ -1,0 +1,192 @@
+"""Partitions at size: how long an epoch takes, what it holds and what it sends, and what more ranks would do.
+
+python benchmarks/scale.py make FOLDER --nodes 1e6            a graph with a power law, about ten edges per node
+python benchmarks/scale.py epochs FOLDER                      one process
+torchrun --nproc-per-node 2 benchmarks/scale.py epochs FOLDER two ranks
+python benchmarks/scale.py epochs FOLDER --disk               out of core
+python benchmarks/scale.py whole FOLDER                       the same graph, not cut, for comparison
+python benchmarks/scale.py simulate figure.svg --seconds-per-edge 1e-7
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import threading
+import time
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import torch
+import typer
+
+from hgde import make_settings, randomness
+from hgde.distributed import Partition, join
+from hgde.distributed.crew import Crew
+from hgde.distributed.external import build
+from hgde.distributed.fit import stored_inputs
+from hgde.distributed.flow import embed, scale_encoder
+from hgde.distributed.scratch import Scratch
+from hgde.distributed.streaming import NodeTable, write_streamed
+from hgde.distributed.trainer import PartitionedTrainer
+from hgde.graph import Graph
+from hgde.models.base import Shape
+from hgde.pipeline.prepare import build_learner
+from hgde.tasks import Part, Problem
+from hgde.training.trainer import Trainer
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+CHUNK = 500_000
+Folder = Annotated[Path, typer.Argument(help="Folder of the partition.")]
+
+
+def settings():
+    model = {"name": "hgde", "width": 16, "time": 4.0}
+    return make_settings({"model": model, "training": {"epochs": 1000}, "preset": "none"})
+
+
+def power_law_chunks(nodes: int, per_node: float, seed: int):
+    """Edges on a ring: node degrees by a power law (exponent 2.5), the farther the larger the degree."""
+    random = np.random.default_rng(seed)
+    for first in range(0, nodes, CHUNK):
+        count = min(CHUNK, nodes - first)
+        stubs = np.minimum(random.pareto(1.5, count) * per_node / 4 + 1, nodes // 50).astype(np.int64)
+        source = np.repeat(np.arange(first, first + count), stubs)
+        reach = np.minimum(40.0 * np.repeat(stubs, stubs), nodes // 2)
+        jump = np.ceil(np.exp(random.random(len(source)) * np.log(reach))).astype(np.int64)
+        jump *= random.integers(0, 2, len(jump)) * 2 - 1
+        yield source, (source + jump) % nodes
+
+
+@app.command()
+def make(folder: Folder, nodes: float = 1e6, degree: float = 10.0, pieces: int | None = None, seed: int = 0) -> None:
+    """Generate a graph and cut it; nodes lie on a ring, so contiguous pieces are good ones."""
+    count = int(nodes)
+    work = folder.with_name(f"{folder.name}-work")
+    work.mkdir(parents=True, exist_ok=True)
+    began = time.perf_counter()
+    chunks = power_law_chunks(count, degree, seed)
+    edges = build(chunks, count, int(count * degree / 2), work)
+    print(f"{count:,} nodes, {edges.indptr[-1]:,} edges, largest degree {np.diff(edges.indptr).max():,}", flush=True)
+    features = np.memmap(work / "features.bin", dtype=np.float32, mode="w+", shape=(count, 16))
+    random, labels = np.random.default_rng(seed), np.arange(count) * 4 // count
+    for first in range(0, count, CHUNK):
+        rows = slice(first, min(first + CHUNK, count))
+        features[rows] = random.standard_normal((rows.stop - first, 16), dtype=np.float32)
+        features[rows, :4] += np.eye(4, dtype=np.float32)[labels[rows]]
+    part = (np.arange(count) % 10 > 5).astype(np.int8) + (np.arange(count) % 10 > 7)
+    names = [f"x{k}" for k in range(16)]
+    table = NodeTable(np.arange(count), features, names, labels, part, list("abcd"))
+    write_streamed(folder, "power law", edges, table, settings(), pieces, "contiguous")
+    shutil.rmtree(work)
+    print(f"cut in {time.perf_counter() - began:.0f} s", flush=True)
+
+
+class Peak:
+    """The largest anonymous resident size, sampled: pages of mapped files are the system's to drop and not counted."""
+
+    def __init__(self) -> None:
+        self.anonymous = 0
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        while True:
+            with open("/proc/self/status") as status:
+                line = next((line for line in status if line.startswith("RssAnon")), "RssAnon: 0 kB")
+            self.anonymous = max(self.anonymous, int(line.split()[1]) * 1024)
+            time.sleep(0.05)
+
+
+@app.command()
+def epochs(folder: Folder, count: int = 2, disk: bool = False, predict: bool = True) -> None:
+    """Time training epochs on a partition, after one that works out what is kept."""
+    peak, chosen, ranks = Peak(), settings(), join()
+    partition = Partition.open(folder)
+    task, _ = stored_inputs(partition, chosen)
+    shape = Shape(int(partition.facts["in_features"]), partition.num_nodes, task.outputs)
+    learner = build_learner(chosen, task, shape, randomness.make_generator(0))
+    scratch = Scratch(folder) if disk else None
+    try:
+        crew = Crew(partition, ranks, learner, torch.float32, scratch)
+        scale_encoder(crew)
+        trainer = PartitionedTrainer(crew, task, chosen.training, 0)
+        began = time.perf_counter()
+        trainer.start()
+        trainer._train_epoch()
+        first = time.perf_counter() - began
+        sent, spent, clock = ranks.sent, time.process_time(), time.perf_counter()
+        losses = [trainer._train_epoch()[0] for _ in range(count)]
+        clock, spent = (time.perf_counter() - clock) / count, (time.process_time() - spent) / count
+        sent = (ranks.sent - sent) / count
+        began = time.perf_counter()
+        if predict:
+            with torch.no_grad():
+                crew.run(lambda piece: embed(piece).sum())
+        forward = time.perf_counter() - began
+    finally:
+        if scratch is not None:
+            scratch.close()
+    mine = {
+        "seconds": clock,
+        "cpu_seconds": spent,
+        "first_epoch_seconds": first,
+        "forward_seconds": forward,
+        "bytes_sent": sent,
+        "peak_anonymous": peak.anonymous,
+        "peak_resident": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "disk_bytes": 0 if scratch is None else scratch.written,
+    }
+    every = ranks.gather(mine)
+    if ranks.is_first:
+        edges = partition.num_edges
+        about = {"nodes": partition.num_nodes, "edges": edges, "pieces": partition.num_pieces, "ranks": ranks.size}
+        per_edge = 1e9 * max(row["seconds"] for row in every) / (4 * edges)
+        cpu = 1e9 * sum(row["cpu_seconds"] for row in every) / (4 * edges)
+        about |= {"threads": torch.get_num_threads(), "disk": disk, "losses": losses}
+        print(json.dumps(about | {"ns_per_edge": per_edge, "cpu_ns_per_edge": cpu, "by_rank": every}, indent=1))
+    ranks.close()
+
+
+@app.command()
+def whole(folder: Folder, count: int = 2) -> None:
+    """The same graph put together again and trained as one."""
+    chosen, partition = settings(), Partition.open(folder)
+    task, _ = stored_inputs(partition, chosen)
+    indptr, indices, features, items, truth = [np.zeros(1, np.int64)], [], [], [], []
+    for piece, low in enumerate(partition.starts[:-1]):
+        own = partition.starts[piece + 1] - low
+        local, halo = partition.piece_array(piece, "indices"), partition.piece_array(piece, "halo")
+        pointers = partition.piece_array(piece, "indptr")[: own + 1]
+        columns = np.where(local < own, local + low, halo[np.maximum(local - own, 0)] if len(halo) else 0)
+        rows = np.repeat(np.arange(own), np.diff(pointers))
+        indices.append(columns[np.lexsort((columns, rows))])
+        indptr.append(pointers[1:] + indptr[-1][-1])
+        features.append(partition.piece_array(piece, "features"))
+        items.append(partition.piece_array(piece, "train_items") + low)
+        truth.append(partition.piece_array(piece, "train_truth"))
+    graph = Graph(torch.from_numpy(np.concatenate(indptr)), torch.from_numpy(np.concatenate(indices)))
+    part = Part(torch.from_numpy(np.concatenate(items)), torch.from_numpy(np.concatenate(truth)))
+    parts = {"train": part, "val": part, "test": part}
+    problem = Problem(task, graph, parts, "", "").with_features(torch.from_numpy(np.concatenate(features)))
+    shape = Shape(int(partition.facts["in_features"]), partition.num_nodes, task.outputs)
+    learner = build_learner(chosen, task, shape, randomness.make_generator(0))
+    learner.model.begin(problem.inputs, graph)
+    trainer = Trainer(learner, problem, chosen.training, 0, randomness.make_generator(0))
+    trainer.start()
+    trainer._train_epoch()
+    spent, clock = time.process_time(), time.perf_counter()
+    losses = [trainer._train_epoch()[0] for _ in range(count)]
+    clock, spent = (time.perf_counter() - clock) / count, (time.process_time() - spent) / count
+    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    about = {"edges": graph.num_edges, "seconds": clock, "cpu_seconds": spent, "losses": losses}
+    per_edge = {"ns_per_edge": 1e9 * clock / (4 * graph.num_edges), "peak_resident": resident}
+    print(json.dumps(about | per_edge, indent=1))
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    app()

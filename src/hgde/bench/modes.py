@@ -1,0 +1,122 @@
+"""Every mode of the model against the strongest peers, and the backward pass against the forward one."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import torch
+
+from hgde.bench import networks, problems
+from hgde.bench.measure import Row, medians
+from hgde.kernels import EdgeWeights, diffuse
+
+ETA = (1.0, 0.6, 0.1)
+DEPTHS = {2: 1.0, 4: 1.2, 8: 1.6, 16: 2.0}
+#: Evaluations of the flow in a step of ``hrk4``.
+STAGES = 4
+
+
+def _detail(taken: dict[str, float], real: bool) -> str:
+    note = "" if real else "; random data of the same size (set HGDE_DATA for the real one)"
+    return ", ".join(f"{name} {1000 * value:.3g} ms" for name, value in taken.items()) + note
+
+
+def _against(
+    name: str, what: str, bar: float, ours: Callable[[], None], peer: Callable[[], Callable[[], None]], quick: bool,
+    real: bool, label: str,
+) -> Row:  # fmt: skip
+    try:
+        theirs = peer()
+    except ImportError:
+        return Row(name, what, None, bar, "at least", detail="torch_geometric is not installed")
+    taken = medians({"HGDE": ours, label: theirs}, 0.2 if quick else 4)
+    return Row(name, what, taken[label] / taken["HGDE"], bar, "at least", detail=_detail(taken, real))
+
+
+def depth(quick: bool) -> Iterator[Row]:
+    """One training epoch on Cora against a GCN on torch's CSR product of as many layers."""
+    data = problems.citations("cora")
+    for layers, bar in list(DEPTHS.items())[: 1 if quick else None]:
+        ours = networks.hgde_epoch(data, 16, float(layers))
+        what = f"training epoch on Cora, width 16, T = {layers}: CSR GCN / HGDE"
+        peer = partial(networks.csr_gcn_epoch, data, 16, layers)
+        yield _against(f"csr-{layers}", what, bar, ours, peer, quick, data.real, "CSR GCN")
+
+
+def attention(quick: bool) -> Iterator[Row]:
+    """One training epoch with attention against PyG's GAT of as many layers."""
+    data = problems.citations("cora")
+    for heads in (1,) if quick else (1, 4):
+        chosen = {"name": "attention", "heads": heads}
+        ours = networks.hgde_epoch(data, 16, 2.0 if quick else 8.0, diffusivity=chosen)
+        what = f"training epoch on Cora, width 16, T = 8, attention, {heads} heads: PyG GAT / HGDE"
+        peer = partial(networks.pyg_epoch, data, 16, 2 if quick else 8, heads)
+        yield _against(f"attention-{heads}", what, 3, ours, peer, quick, data.real, "GAT")
+
+
+def solvers(quick: bool) -> Iterator[Row]:
+    """What an evaluation costs in solvers of several stages, against ``heuler``'s step."""
+    data = problems.citations("cora")
+    time = 2.0 if quick else 8.0
+    calls = {
+        "heuler": networks.hgde_epoch(data, 16, time),
+        "hrk4": networks.hgde_epoch(data, 16, time, solver="hrk4"),
+        "ham": networks.hgde_epoch(data, 16, time, solver="ham"),
+        "ricci": networks.hgde_epoch(data, 16, time, diffusivity="ricci"),
+    }
+    taken = medians(calls, 0.2 if quick else 6)
+    detail = _detail(taken, data.real)
+    value = taken["hrk4"] / STAGES / taken["heuler"]
+    what = "hrk4 on Cora, width 16, T = 8: epoch per evaluation / heuler's per step"
+    yield Row("hrk4", what, value, 1.15, "at most", detail=detail)
+    yield Row("ham", "ham: epoch / heuler's", taken["ham"] / taken["heuler"], None, "report", detail=detail)
+    yield Row("ricci-mode", "ricci: epoch / isotropic's", taken["ricci"] / taken["heuler"], None, "report")
+
+
+def pubmed(quick: bool) -> Iterator[Row]:
+    """The larger citation graph, width 64."""
+    data = problems.citations("cora" if quick else "pubmed")
+    layers = 2 if quick else 8
+    ours = networks.hgde_epoch(data, 64, float(layers))
+    what = "training epoch on PubMed, width 64, T = 8: CSR GCN / HGDE"
+    peer = partial(networks.csr_gcn_epoch, data, 64, layers)
+    yield _against("pubmed-csr", what, 2, ours, peer, quick, data.real, "CSR GCN")
+    ours = networks.hgde_epoch(data, 64, float(layers), diffusivity="attention")
+    what = "training epoch on PubMed, width 64, T = 8, attention: PyG GAT / HGDE"
+    gat = partial(networks.pyg_epoch, data, 64, layers, 1)
+    yield _against("pubmed-attention", what, 3, ours, gat, quick, data.real, "GAT")
+
+
+def backward(quick: bool) -> Iterator[Row]:
+    """The backward pass of one evaluation with constant weights against its forward pass, and that against a bare
+    sparse product of the same size."""
+    warnings.filterwarnings("ignore", "Sparse")
+    sizes = ((20_000, 16),) if quick else ((1_000_000, 16), (1_000_000, 64), (10_000_000, 16))
+    for edges, width in sizes:
+        problem = problems.random_problem(edges, width)
+        z, graph, c = problem.z, problem.graph, torch.tensor(1.0, requires_grad=True)
+        weights, points = EdgeWeights(problem.weights.detach()), problem.z.detach()
+        matrix = torch.sparse_csr_tensor(graph.indptr, graph.indices, weights.values, (len(z), len(z)))
+
+        def forward(z: torch.Tensor = points, graph=graph, weights=weights, c=c) -> None:  # type: ignore[no-untyped-def]
+            with torch.no_grad():
+                diffuse(z, graph, weights, c, z, ETA)
+
+        def both(z=z, graph=graph, weights=weights, c=c) -> None:  # type: ignore[no-untyped-def]
+            out = diffuse(z, graph, weights, c, z, ETA)
+            torch.autograd.grad(out, (z, c), torch.ones_like(out))
+
+        def product(matrix=matrix, points=points) -> None:  # type: ignore[no-untyped-def]
+            matrix @ points
+
+        taken = medians({"forward": forward, "both": both, "product": product}, 0.2 if quick else 6)
+        size = f"{graph.num_edges:,} edges, width {width}"
+        name, detail = f"{edges // 1_000_000}M-{width}", _detail(taken, True)
+        value = taken["both"] / taken["forward"] - 1
+        yield Row(f"backward-{name}", f"backward / forward, {size}", value, 2.5, "at most", detail=detail)
+        bar = 1.0 if width == 64 else None
+        ratio = taken["forward"] / taken["product"]
+        sense = "at most" if bar else "report"
+        yield Row(f"forward-{name}", f"forward / a bare CSR product, {size}", ratio, bar, sense)  # type: ignore[arg-type]

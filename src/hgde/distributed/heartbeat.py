@@ -1,0 +1,52 @@
+"""A rank whose machine falls silent closes no connection: ranks therefore show each other that they live."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+PERIOD = 2.0
+SILENCE = 20.0
+"""Seconds without a sign of life after which a rank counts as gone."""
+
+
+class Heartbeat:
+    """Counts up in the ranks' common store, watches the others count, and ends this process when one stops."""
+
+    def __init__(self, store: Any, rank: int, size: int) -> None:
+        self.store, self.rank, self.size = store, rank, size
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join(timeout=2 * PERIOD)
+
+    def _run(self) -> None:
+        seen = {rank: (0, time.monotonic()) for rank in range(self.size) if rank != self.rank}
+        while not self._stop.wait(PERIOD):
+            try:
+                self.store.add(f"hgde/alive/{self.rank}", 1)
+                for rank, (count, since) in seen.items():
+                    now = self.store.add(f"hgde/alive/{rank}", 0)
+                    if now != count:
+                        seen[rank] = (now, time.monotonic())
+                    elif time.monotonic() - since > SILENCE:
+                        self._end(f"rank {rank} has given no sign of life for {SILENCE:.0f} s")
+            except RuntimeError:  # the store is rank 0's, or torchrun's
+                if not self._stop.wait(PERIOD):
+                    self._end("the process that holds the ranks' common store is gone")
+
+    def _end(self, what: str) -> None:
+        # The main thread may be waiting inside a collective that will never end: nothing less stops it.
+        print(
+            f"error: rank {self.rank} stops: {what}; go on from the last checkpoint with --resume, with any number of "
+            "ranks",
+            file=sys.stderr,
+            flush=True,
+        )
+        os._exit(3)

@@ -1,0 +1,104 @@
+"""How to train within so much memory: all of it held, pieces on disk, or batches of pieces; chosen and explained."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from hgde.distributed.partition import Partition
+from hgde.models import HGDE
+from hgde.sections import SettingsError
+
+HELD, DISK, BATCHES = "held", "disk", "batches"
+_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+PROGRAM = 500 * 2**20
+"""What a process takes before it holds any data."""
+
+
+def parse_size(text: str) -> int:
+    """Bytes of ``8GiB``, ``8G``, ``500 MB`` and the like; units are powers of 1024.
+
+    >>> parse_size("1.5 KiB")
+    1536
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", text.lower())
+    if not found:
+        raise SettingsError(f"memory is a size such as 8GiB or 500MiB, got {text!r}")
+    return int(float(found[1]) * _UNITS[found[2]])
+
+
+@dataclass(frozen=True)
+class Need:
+    """Bytes that one rank needs, by the numbers of its share of a partition."""
+
+    held: int
+    disk: int
+
+    @classmethod
+    def of(cls, partition: Partition, ranks: int, model: HGDE) -> Need:
+        """An estimate, measured against runs in the page on scale.
+
+        Held: 36 bytes for each edge (layouts and weights), features twice (dropout), and for each row of a piece or
+        its halo two states per evaluation and ten more. On disk: ten states, and the work on the largest piece.
+        """
+        share = 1 / ranks
+        halo = sum(len(partition.piece_array(k, "halo")) for k in range(partition.num_pieces))
+        width, item = model.encoder.linear.weight.shape[1], model.encoder.linear.weight.element_size()
+        state = share * (partition.num_nodes + halo) * width * item
+        largest = max(partition.facts["edges_of"]) * 150 + 10 * state / max(1, partition.num_pieces * share)
+        features = share * int(partition.facts["feature_bytes"])
+        held = PROGRAM + share * partition.num_edges * 36 + 2 * features + state * (2 * evaluations(model) + 10)
+        return cls(int(held), int(PROGRAM + 10 * state + largest))
+
+
+def evaluations(model: HGDE) -> int:
+    """How often the flow is evaluated on the way, for a method with fixed steps; a guess for others."""
+    steps = max(1, math.ceil(model.block.time / model.block.step))
+    return steps * (4 if "rk4" in model.block.method.name else 1)
+
+
+@dataclass(frozen=True)
+class Way:
+    """How to train, and why in words. ``batch``: pieces in a batch, for batches."""
+
+    mode: str
+    words: str
+    batch: int = 0
+
+
+def choose_way(partition: Partition, ranks: int, model: HGDE, memory: int | None) -> Way:
+    """The exact way if it fits, on disk if need be; batches of pieces where even a few states do not fit."""
+    need = Need.of(partition, ranks, model)
+    if memory is None or need.held <= memory:
+        limit = "" if memory is None else f", within {_words(memory)}"
+        return Way(HELD, f"exact, all in memory: about {_words(need.held)} per rank{limit}")
+    if need.disk <= memory:
+        return Way(
+            DISK,
+            f"exact, out of core: holding everything would take about {_words(need.held)} per rank; what gradients "
+            f"need goes to disk, about {_words(need.disk)} stay in memory, within {_words(memory)}",
+        )
+    if ranks > 1:
+        raise SettingsError(
+            f"{_words(memory)} are too little for {ranks} ranks, which need about {_words(need.disk)} each even out of "
+            "core; use more ranks, or one process with batches of pieces"
+        )
+    per_piece = (need.held - PROGRAM) / partition.num_pieces
+    batch = int((memory - PROGRAM) / per_piece)
+    if batch < 1:
+        raise SettingsError(
+            f"{_words(memory)} do not hold a single piece, which takes about {_words(PROGRAM + per_piece)}; cut the "
+            "graph into more pieces, or allow more memory"
+        )
+    return Way(
+        BATCHES,
+        f"not exact: even out of core {_words(need.disk)} are needed, {_words(memory)} are allowed. Batches of {batch} "
+        f"of {partition.num_pieces} pieces are trained on, edges between batches left out; scores are those of the "
+        "whole graph, worked out beyond that memory",
+        batch,
+    )
+
+
+def _words(size: float) -> str:
+    return f"{size / 2**30:.2g} GiB" if size >= 2**30 else f"{size / 2**20:.0f} MiB"

@@ -1,0 +1,16 @@
+"""numba's compiler with a cache on disk where there is a place for one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import njit
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """``njit`` that releases the interpreter; kept on disk unless neither package nor home can be written to."""
+    try:
+        return njit(nogil=True, cache=True)(function)
+    except RuntimeError:  # numba knows no folder to keep it in
+        return njit(nogil=True)(function)

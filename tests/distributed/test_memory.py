@@ -1,0 +1,91 @@
+"""Beyond memory: pieces on disk give the same bits, batches of pieces learn, the choice is explained."""
+
+import pytest
+import torch
+from partitions import assert_same, cut, prepared_for, settings_of, weights_after
+
+from hgde.distributed import Ranks, start_run
+from hgde.distributed.batches import union
+from hgde.distributed.memory import BATCHES, DISK, HELD, parse_size
+from hgde.distributed.scratch import Scratch
+from hgde.sections import SettingsError
+
+
+@pytest.mark.parametrize("diffusivity", ["isotropic", "attention", "ricci", "symmetric"])
+def test_tensors_on_disk_change_nothing(tmp_path, diffusivity):
+    settings = settings_of("nodes", {"diffusivity": {"name": diffusivity}, "solver": {"name": "rk4"}})
+    prepared = prepared_for(settings)
+    partition = cut(tmp_path, prepared, settings, ricci=0.5)
+    expected = weights_after(partition, settings, prepared, 1, epochs=2)[0][0]
+    scratch = Scratch(tmp_path, smallest=64)
+    ((state, _),) = weights_after(partition, settings, prepared, 1, epochs=2, scratch=scratch)
+    assert_same(expected, state)
+    assert scratch.written > 100_000
+    scratch.close()
+    assert not scratch.folder.exists()
+
+
+def test_what_autograd_keeps_is_written_and_removed(tmp_path):
+    scratch = Scratch(tmp_path, smallest=64)
+    x = torch.randn(100, requires_grad=True)
+    with scratch.saving():
+        y = (x.exp() * x.exp()).sum()
+    assert len(list(scratch.folder.iterdir())) > 0
+    y.backward()
+    assert torch.allclose(x.grad, 2 * (2 * x.detach()).exp())
+    del y
+    assert list(scratch.folder.iterdir()) == []
+
+
+GIVEN = {"model": {"width": 8, "time": 2.0}, "training": {"epochs": 8, "lr": 0.05}, "preset": "none"}
+
+
+@pytest.fixture
+def partition(tmp_path):
+    settings = settings_of("nodes")
+    return cut(tmp_path, prepared_for(settings), settings)
+
+
+def test_the_way_follows_from_the_memory(tmp_path, partition, monkeypatch):
+    monkeypatch.setattr("hgde.distributed.memory.PROGRAM", 0)
+    held = start_run(partition, GIVEN, Ranks(), None)
+    assert held.way.mode == HELD
+    assert "all in memory" in held.way.words
+    disk = start_run(partition, GIVEN, Ranks(), tmp_path / "disk", memory=150_000)
+    assert disk.way.mode == DISK, disk.way.words
+    assert disk.train().outcomes[0].validation == held.train().outcomes[0].validation
+    assert not list((tmp_path / "disk").glob(".scratch*"))
+    with pytest.raises(SettingsError, match="more pieces"):
+        start_run(partition, GIVEN, Ranks(), None, memory=100)
+
+
+def test_batches_of_pieces_learn(partition, monkeypatch):
+    monkeypatch.setattr("hgde.distributed.memory.PROGRAM", 0)
+    run = start_run(partition, GIVEN, Ranks(), None, memory=70_000)
+    assert run.way.mode == BATCHES, run.way.words
+    assert "not exact" in run.way.words
+    assert run.train().mean() > 0.7
+
+
+def test_the_union_of_all_pieces_is_the_graph(tmp_path):
+    settings = settings_of("nodes")
+    prepared = prepared_for(settings)
+    partition = cut(tmp_path, prepared, settings)
+    _, trainer = weights_after(partition, settings, prepared, 1, epochs=1)[0]
+    graph, features, part = union(list(trainer.crew.pieces.values()))
+    ids = torch.from_numpy(partition.array("ids").copy())
+    whole = prepared.problem.graph.subgraph(ids)
+    assert torch.equal(graph.indptr, whole.indptr)
+    assert torch.equal(graph.indices, whole.indices)
+    assert torch.equal(features, prepared.problem.inputs[ids])
+    assert sorted(ids[part.items].tolist()) == sorted(prepared.problem.parts["train"].items.tolist())
+    some, _, _ = union([trainer.crew.pieces[0], trainer.crew.pieces[3]])
+    chosen = torch.cat([ids[partition.starts[k] : partition.starts[k + 1]] for k in (0, 3)])
+    assert torch.equal(some.indices, prepared.problem.graph.subgraph(chosen).indices)
+
+
+@pytest.mark.parametrize(("text", "size"), [("8GiB", 8 * 2**30), ("500 MB", 500 * 2**20), ("1.5k", 1536), ("7", 7)])
+def test_sizes_in_words(text, size):
+    assert parse_size(text) == size
+    with pytest.raises(SettingsError, match="8GiB"):
+        parse_size(f"{text} apples")

@@ -1,0 +1,76 @@
+"""Weights do not depend on the number of ranks, and are those of ordinary training up to rounding."""
+
+import pytest
+import torch
+from partitions import assert_same, cut, prepared_for, settings_of, weights_after
+
+from hgde import randomness
+from hgde.diffusion import LOCAL
+from hgde.pipeline.prepare import build_learner
+from hgde.solvers import SOLVERS
+from hgde.training.trainer import Trainer
+
+CASES = [
+    *[(name, "heuler", "nodes") for name in LOCAL],
+    *[("isotropic", name, "nodes") for name in SOLVERS if name != "heuler"],
+    ("global", "heuler", "nodes"),
+    ("local-global", "rk4", "nodes"),
+    ("attention", "hrk4", "nodes"),
+    ("ricci", "rk4", "nodes"),
+    ("isotropic", "heuler", "links"),
+    ("attention", "rk4", "links"),
+]
+
+
+@pytest.mark.parametrize(("diffusivity", "solver", "task"), CASES)
+def test_any_number_of_ranks_gives_the_same_bits(tmp_path, diffusivity, solver, task):
+    settings = settings_of(task, {"diffusivity": {"name": diffusivity}, "solver": {"name": solver}})
+    prepared = prepared_for(settings)
+    partition = cut(tmp_path, prepared, settings, ricci=0.5 if diffusivity == "ricci" else None)
+    expected = weights_after(partition, settings, prepared, 1, epochs=2)[0][0]
+    # Every number of ranks for the first solver, one for the others: they differ in when pieces meet alone.
+    for ranks in (2, 3, 4) if solver == "heuler" else (3,):
+        for state, _ in weights_after(partition, settings, prepared, ranks, epochs=2):
+            assert_same(expected, state)
+
+
+@pytest.mark.parametrize("space", ["ball", "lorentz", "euclidean"])
+@pytest.mark.parametrize("diffusivity", ["isotropic", "attention", "ricci", "symmetric", "global"])
+def test_a_step_is_that_of_ordinary_training(tmp_path, diffusivity, space):
+    if diffusivity == "global" and space != "ball":
+        pytest.skip("weights between all pairs are divided among ranks on the ball alone")
+    model = {"diffusivity": {"name": diffusivity}, "dropout": 0.0, "learn_eta": True, "space": {"name": space}}
+    settings = settings_of("nodes", model, {"clip": None}, "float64")
+    prepared = prepared_for(settings)
+    partition = cut(tmp_path, prepared, settings, ricci=0.5)
+    _, trainer = weights_after(partition, settings, prepared, 2, epochs=1)[0]
+    learner = build_learner(settings, prepared.problem.task, prepared.shape, randomness.make_generator(0))
+    learner.model.begin(prepared.problem.inputs, prepared.problem.graph)
+    whole = Trainer(learner, prepared.problem, settings.training, 0, randomness.make_generator(0))
+    whole.start()
+    whole.advance(1)
+    assert trainer.progress.history[0]["loss"] == pytest.approx(whole.progress.history[0]["loss"], rel=1e-12)
+    for (name, one), other in zip(trainer.learner.named_parameters(), whole.learner.parameters(), strict=True):
+        assert one.grad is not None
+        assert torch.allclose(one.grad, other.grad, rtol=1e-9, atol=1e-13), name
+
+
+def test_the_gradient_by_recomputing_is_the_same(tmp_path):
+    stored, again = (
+        settings_of("nodes", {"gradient": how, "solver": {"name": "rk4"}}) for how in ("backprop", "recompute")
+    )
+    prepared = prepared_for(stored)
+    partition = cut(tmp_path, prepared, stored)
+    expected = weights_after(partition, stored, prepared, 1, epochs=2)[0][0]
+    for state, _ in weights_after(partition, again, prepared, 3, epochs=2):
+        assert_same(expected, state)
+
+
+def test_averages_and_sample_weights(tmp_path):
+    settings = settings_of("nodes", training={"averaging": 0.5})
+    prepared = prepared_for(settings)
+    partition = cut(tmp_path, prepared, settings)
+    first = weights_after(partition, settings, prepared, 1)[0]
+    second = weights_after(partition, settings, prepared, 3)[2]
+    assert_same(first[0], second[0])
+    assert first[1].progress.history == second[1].progress.history

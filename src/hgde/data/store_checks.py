@@ -16,6 +16,7 @@ from hgde.data.dataset import Dataset
 from hgde.graph.checks import graph_problem, sparse_problem
 from hgde.graph.features import SparseFeatures
 
+_LONGEST_NAME = 255
 _KINDS = ("number", "boolean", "category")
 
 
@@ -29,8 +30,10 @@ def dataset_problem(dataset: Dataset) -> str | None:
 
 def _problems(dataset: Dataset) -> Iterator[tuple[str, str]]:
     count = dataset.num_nodes
-    if not isinstance(dataset.name, str) or not isinstance(dataset.meta, dict):
-        yield "name", "a text is expected, and a description beside it"
+    if not isinstance(dataset.name, str) or len(dataset.name) > _LONGEST_NAME or "\n" in dataset.name:
+        yield "name", f"a text of at most {_LONGEST_NAME} characters is expected"
+    if not isinstance(dataset.meta, dict):
+        yield "meta", "a description is expected"
     features = _feature_problem(dataset)
     if features is not None:
         yield "features", features

@@ -11,16 +11,16 @@ from hgde.distributed.scratch import Scratch
 from hgde.sections import SettingsError
 
 
-@pytest.mark.parametrize("diffusivity", ["isotropic", "attention", "ricci", "symmetric"])
+@pytest.mark.parametrize("diffusivity", ["isotropic", "ricci"])
 def test_tensors_on_disk_change_nothing(tmp_path, diffusivity):
-    settings = settings_of("nodes", {"diffusivity": {"name": diffusivity}, "solver": {"name": "rk4"}})
+    settings = settings_of("nodes", {"diffusivity": {"name": diffusivity}})
     prepared = prepared_for(settings)
     partition = cut(tmp_path, prepared, settings, ricci=0.5)
     expected = weights_after(partition, settings, prepared, 1, epochs=2)[0][0]
-    scratch = Scratch(tmp_path, smallest=64)
+    scratch = Scratch(tmp_path, smallest=1024)
     ((state, _),) = weights_after(partition, settings, prepared, 1, epochs=2, scratch=scratch)
     assert_same(expected, state)
-    assert scratch.written > 100_000
+    assert scratch.written > 50_000
     scratch.close()
     assert not scratch.folder.exists()
 

@@ -201,10 +201,13 @@ CHANGES = {
     "activation": {"activation": "tanh"},
     "encoder_layers": {"encoder_layers": 2},
     "encoder_activation": {"encoder_activation": "tanh"},
+    "encoder_width": {"encoder_layers": 2, "encoder_width": 3},
+    "encoder_bends_last": {"encoder_layers": 2, "encoder_activation": "tanh", "encoder_bends_last": False},
     "dropout": {"dropout": 0.5},
     "state_dropout": {"state_dropout": 0.5},
     "start_distance": {"start_distance": 2.0},
     "hidden_dropout": {"hidden_dropout": 0.5},
+    "labels": {"labels": True},
 }
 
 

@@ -35,6 +35,7 @@ class HGDEClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     ``classes_``.
 
     >>> import numpy as np
+    >>> from hgde import HGDEClassifier
     >>> ring = np.array([np.arange(12), (np.arange(12) + 1) % 12])
     >>> quick = HGDEClassifier(epochs=2, preset="none")
     >>> search = HGDEClassifierCV(quick, {"width": [2, 4]}, cv=2).fit(np.eye(12), np.arange(12) // 6, edge_index=ring)

@@ -13,7 +13,7 @@ from hgde.training.trainer import rank
 
 HALVINGS = 10
 FEW_HALVINGS, MOST_EPOCHS = 3, 25
-"""Where each epoch has to be scored by itself: so many halvings and epochs, evenly spaced: no score chose them."""
+"""Where each epoch is scored by itself: so many halvings, and epochs evenly spaced, so that no score chose them."""
 
 
 def cross_fitted(task: Task, predictions: list[Tensor], truth: Tensor, keep: str = "score") -> float:

@@ -186,6 +186,53 @@ def whole(folder: Folder, count: int = 2) -> None:
     print(json.dumps(about | per_edge, indent=1))
 
 
+@app.command()
+def simulate(
+    out: Path,
+    edges: float = 1e9,
+    ns_per_edge: float = 110.0,
+    width: int = 16,
+    evaluations: int = 4,
+    degree: float = 10.0,
+    balance: float = 1.05,
+    latency: float = 50e-6,
+) -> None:
+    """Seconds per epoch on 8 to 512 ranks by the cost model, drawn for 10 and 100 Gb/s.
+
+    A rank computes its share of the edges at ``ns_per_edge`` per evaluation with gradient (measured, one thread), the
+    largest share being ``balance`` times the mean, and exchanges its share of ``8 d H`` bytes per evaluation, nothing
+    overlapped, plus two latencies. ``H/N`` grows as the square root of the ranks, from 0.05 at 8 (a graph with places,
+    such as the one that ``make`` generates) or from 1.0 (Amazon Photo by METIS, a graph without).
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    counts = np.array([8, 16, 32, 64, 128, 256, 512])
+    alone = evaluations * edges * ns_per_edge * 1e-9 * balance / counts
+    figure, axes = plt.subplots(figsize=(6.5, 4.2))
+    axes.loglog(counts, alone, "k:", label="computation alone")
+    for halo, style in ((0.05, "-"), (1.0, "--")):
+        boundary = halo * np.sqrt(counts / 8) * edges / degree
+        for speed, colour in ((10, "tab:orange"), (100, "tab:blue")):
+            moved = evaluations * (8 * width * boundary / counts / (speed * 1e9 / 8) + 2 * latency)
+            axes.loglog(
+                counts, alone + moved, style, color=colour, marker="o", label=f"{speed} Gb/s, H/N {halo:g} at 8"
+            )
+            for ranks, seconds, share in zip(counts, alone + moved, alone / (alone + moved), strict=True):
+                print(f"H/N {halo:g}, {speed} Gb/s, {ranks} ranks: {seconds:.2f} s per epoch, {share:.0%} of it work")
+    axes.set_xticks(counts, [str(count) for count in counts])
+    axes.minorticks_off()
+    axes.set_xlabel("ranks, one thread each")
+    axes.set_ylabel("seconds per epoch")
+    axes.set_title(f"cost model: {edges:.0e} directed edges, width {width}, {evaluations} evaluations", fontsize=10)
+    axes.grid(True, alpha=0.3)
+    axes.legend(fontsize=8)
+    figure.tight_layout()
+    figure.savefig(out)
+
+
 if __name__ == "__main__":
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))

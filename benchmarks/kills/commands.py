@@ -21,7 +21,9 @@ class Command:
 
 
 def graph_options(folder: Path) -> list[str]:
-    return ["--edges", str(folder / "edges.csv"), "--nodes", str(folder / "nodes.csv")]
+    """The graph of the template: records name their files, and must not differ by where a copy of them is."""
+    place = folder.parent / "template"
+    return ["--edges", str(place / "edges.csv"), "--nodes", str(place / "nodes.csv")]
 
 
 def write_graph(folder: Path, num_nodes: int = 60) -> None:

@@ -1,8 +1,10 @@
 """Weights do not depend on the number of ranks, and are those of ordinary training up to rounding."""
 
+from dataclasses import replace
+
 import pytest
 import torch
-from partitions import assert_same, cut, prepared_for, settings_of, weights_after
+from partitions import assert_same, cut, hub_graph, prepared_for, settings_of, weights_after
 
 from hgde import randomness
 from hgde.diffusion import LOCAL
@@ -64,6 +66,31 @@ def test_the_gradient_by_recomputing_is_the_same(tmp_path):
     expected = weights_after(partition, stored, prepared, 1, epochs=2)[0][0]
     for state, _ in weights_after(partition, again, prepared, 3, epochs=2):
         assert_same(expected, state)
+
+
+@pytest.mark.parametrize("task", ["regression", "multilabel"])
+def test_other_tasks_on_nodes(tmp_path, task):
+    """The loss is the whole graph's, though what is unknown is spread unevenly over the pieces."""
+    dataset = hub_graph()
+    values = torch.stack([dataset.features[:, 0], dataset.features[:, 1]], 1).double()
+    values[::7, 0] = torch.nan
+    sets = (values > 0).to(torch.int8)
+    sets[::7, 0] = -1
+    known = {"values": values} if task == "regression" else {"label_sets": sets}
+    dataset = replace(dataset, labels=None, class_names=None, target_names=["one", "two"], **known)
+    settings = settings_of(task, {"dropout": 0.0}, {"clip": None}, "float64")
+    prepared = prepared_for(settings, dataset)
+    partition = cut(tmp_path, prepared, settings)
+    (_, trainer), (_, other) = weights_after(partition, settings, prepared, 2, epochs=2)
+    learner = build_learner(settings, prepared.problem.task, prepared.shape, randomness.make_generator(0))
+    learner.model.begin(prepared.problem.inputs, prepared.problem.graph)
+    whole = Trainer(learner, prepared.problem, settings.training, 0, randomness.make_generator(0))
+    whole.start()
+    whole.advance(2)
+    assert trainer.progress.history == other.progress.history
+    for one, two in zip(trainer.progress.history, whole.progress.history, strict=True):
+        assert one["loss"] == pytest.approx(two["loss"], rel=1e-9)
+        assert one["score"] == pytest.approx(two["score"], rel=1e-9)
 
 
 def test_averages_and_sample_weights(tmp_path):

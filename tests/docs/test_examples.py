@@ -2,6 +2,8 @@
 
 import doctest
 import inspect
+import pkgutil
+from importlib import import_module
 
 import pytest
 
@@ -31,15 +33,32 @@ def test_every_public_name_has_an_example_that_runs(name):
     assert result.failed == 0, "".join(said)
 
 
+PACKAGES = [package.name for package in pkgutil.walk_packages(hgde.__path__, "hgde.") if package.ispkg]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_name_that_a_package_offers_is_explained(package):
+    module = import_module(package)
+    for name in getattr(module, "__all__", ()):
+        value = getattr(module, name)
+        if isinstance(vars(value).get("__doc__") if inspect.isclass(value) else None, property):
+            continue  # each of its objects is explained by what it wraps
+        if inspect.isclass(value) or inspect.isfunction(value):
+            text = inspect.getdoc(value) or ""
+            # A dataclass without words of its own is given its signature.
+            assert text and not text.startswith(f"{name}("), f"{package}.{name} has no docstring"  # noqa: PT018
+
+
 MODULES = ("hgde.progress", "hgde.report.callbacks", "hgde.report.command", "hgde.report.contents",
            "hgde.report.from_comparison", "hgde.report.from_tuning", "hgde.report.page", "hgde.report.projection",
-           "hgde.report.explorer", "hgde.geometry.models")  # fmt: skip
+           "hgde.report.projection.principal", "hgde.report.projection.horopca", "hgde.report.projection.stress",
+           "hgde.report.projection.cosne", "hgde.report.projection.quality", "hgde.report.explorer",
+           "hgde.report.explorer.assets", "hgde.report.explorer.payload", "hgde.experiments.demo_data",
+           "hgde.geometry.models")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_of_modules(name):
-    from importlib import import_module
-
     result = doctest.testmod(import_module(name), report=True)
     assert result.attempted
     assert result.failed == 0

@@ -14,6 +14,7 @@ TUTORIALS = sorted((Path(__file__).parents[2] / "docs" / "tutorials").glob("*.py
 def test_there_are_tutorials():
     assert {path.stem for path in TUTORIALS} >= {
         "own_graph", "links", "choosing_a_solver", "flow_matching", "own_diffusivity", "pyg_model",
+        "larger_than_memory",
     }  # fmt: skip
 
 

@@ -122,13 +122,13 @@ def test_constant_weights_cost_no_gradient(monkeypatch):
     from hgde.kernels.ops import diffusion
 
     asked = []
-    original = diffusion._Gradients.__init__
+    original = diffusion.Gradients.__init__
 
     def record(self, step, z, wanted):
         asked.append(wanted)
         original(self, step, z, wanted)
 
-    monkeypatch.setattr(diffusion._Gradients, "__init__", record)
+    monkeypatch.setattr(diffusion.Gradients, "__init__", record)
     diffuse(z, graph, EdgeWeights(values), 1.0, backend="fused").sum().backward()
     diffuse(z, graph, EdgeWeights(values.clone().requires_grad_()), 1.0, backend="fused").sum().backward()
     assert asked == [False, True]

@@ -4,11 +4,13 @@ import pytest
 import torch
 
 from hgde.kernels import (
+    AttentionRule,
     AttentionWeights,
     ChannelWeights,
     EdgeWeights,
     FusedBall,
     advance,
+    attend_steps,
     diffuse,
     diffuse_steps,
     edge_values,
@@ -21,7 +23,7 @@ from hgde.kernels import (
     translate_tangent,
 )
 from hgde.kernels.cpu.sizes import EXP, LOG, TRANSLATE
-from hgde.kernels.ops import attention, diffusion, graphs, maps, pairs, sparse
+from hgde.kernels.ops import attending, attention, diffusion, graphs, maps, pairs, sparse
 from kernels.graphs import awkward, points, vectors, weights
 from kernels.test_sparse import features
 
@@ -43,6 +45,7 @@ def samples(dtype=torch.float64, nodes=9, width=3):
     scale, edge = leaf(torch.rand(nodes, width, dtype=dtype)), leaf(0.1 + torch.rand(graph.num_edges, dtype=dtype))
     target, source = (leaf(vectors(nodes, 2, seed, dtype=dtype)) for seed in range(2))
     q, k = (leaf(vectors(nodes * 2, 2, seed, dtype=dtype).view(nodes, 2, 2)) for seed in range(2))
+    scoring = leaf(vectors(width, 4, 6, dtype=dtype))
     x, dense = features(dtype), leaf(vectors(40, 3, dtype=dtype))
     point = leaf(0.3 * vectors(1, width, 5, dtype=dtype)[0])
     edges = (z, z0, c, eta, values, None, None, origin, *pattern)
@@ -51,6 +54,7 @@ def samples(dtype=torch.float64, nodes=9, width=3):
         "diffuse, edges": (diffusion.diffuse, (*edges, 2, diffusion.RESIDUAL, 3, True)),
         "diffuse, channels": (diffusion.diffuse, (*channels, 2, diffusion.RESIDUAL, 3, False)),
         "diffuse, sums": (diffusion.diffuse, (z, None, c, None, values, *(None,) * 3, *pattern, 1, 0, 0, False)),
+        "attend": (attending.attend, (z, z0, c, eta, scoring, edge, *pattern, 2, diffusion.RESIDUAL, 3, 0.2, True)),
         "advance": (diffusion.advance, (z, v, z0, c, eta, diffusion.RESIDUAL, 1)),
         "attention": (attention.attention, (target, source, edge, *pattern, 0.2)),
         "logmap": (maps.logmap, (c, z, z0)),
@@ -95,6 +99,9 @@ def public():
     two = lambda z, z0, c, eta, a: diffuse_steps(z, graph, EdgeWeights(a), c, 2, z0, eta, backend="fused")  # noqa: E731
     found["diffuse_steps"] = (two, (z, z0, c, eta, a))
     found["advance"] = (lambda z, v, c, eta: advance(z, v, c, z0.detach(), eta, backend="fused"), (z, v, c, eta))
+    scoring = leaf(vectors(3, 2, 4))
+    attending_ = lambda z, c, s: attend_steps(z, graph, AttentionRule(s), c, 2, backend="fused")  # noqa: E731
+    found["attend_steps"] = (attending_, (z, c, scoring))
     scores = [leaf(vectors(9, 2, seed)) for seed in range(2)]
     found["edge_values"] = (lambda t, s: edge_values(graph, AttentionWeights(t, s), "fused"), tuple(scores))
     q, k = (leaf(vectors(18, 2, seed).view(9, 2, 2)) for seed in range(2))

@@ -4,9 +4,17 @@ import pytest
 import torch
 
 from hgde.geometry import ball
-from hgde.kernels import reference, tangent_sum_global, tangent_sum_global_linear
+from hgde.graph import Graph
+from hgde.kernels import (
+    diffuse,
+    link_logits,
+    reference,
+    set_backend,
+    tangent_sum_global,
+    tangent_sum_global_linear,
+)
 from hgde.kernels.ops import pairs
-from kernels.graphs import points
+from kernels.graphs import awkward, points, weights
 
 FLOAT32_BUDGET = 5e-6
 
@@ -90,3 +98,34 @@ def test_no_nodes():
 def test_shapes_of_scores_are_checked():
     with pytest.raises(ValueError, match="q and k must both be"):
         tangent_sum_global(torch.zeros(4, 3), torch.zeros(4, 2), torch.zeros(4, 2), 1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["edge", "attention", "channel", "all pairs", "links"])
+def test_the_plain_path_compiles_without_graph_breaks(kind):
+    """What other devices run. Inductor itself is measured by ``benchmarks/compiled_plain.py``."""
+    graph, z = awkward(True, 9), points(9, 3, dtype=torch.float32).requires_grad_()
+    c = torch.tensor(0.7, dtype=torch.float64, requires_grad=True)
+    if kind == "all pairs":
+        rest = scores(9, 2, torch.float32)
+        function = lambda z, c, q, k: tangent_sum_global(z, q, k, c)  # noqa: E731
+    elif kind == "links":
+        rest = [torch.tensor([[0, 3, 4], [1, 2, 8]])]
+        function = lambda z, c, pairs: link_logits(z, pairs, c)  # noqa: E731
+    else:
+        rest, build = weights(kind, graph, 3, torch.float32)
+        pattern = (graph.indptr, graph.indices)
+
+        def function(z, c, *rest):
+            return diffuse(z, Graph(*pattern), build(*rest), c, z, (1.0, 0.6, 0.1), "tanh")
+
+    set_backend("reference")
+    try:
+        compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+        found = [f(z, c, *rest) for f in (compiled, function)]
+        grads = [torch.autograd.grad(out.square().sum(), (z, c)) for out in found]
+    finally:
+        set_backend("auto")
+    torch.testing.assert_close(*found, rtol=1e-5, atol=1e-6)
+    for a, b in zip(*grads, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)

@@ -11,9 +11,10 @@ import pytest
 import hgde
 
 CHECK = Path(__file__).with_name("triton_checks.py")
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("triton") is None, reason="the package triton is not installed"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="the package triton is not installed"),
+]
 #: Code for a GPU made without one; nothing is run.
 COMPILE = """
 import triton

@@ -38,7 +38,9 @@ def direction(table):
     """Labels one and two steps away, whatever the scale of the whole table."""
     near, far = table[:, :CLASSES].astype(np.float64), table[:, CLASSES : 2 * CLASSES].astype(np.float64)
     lengths = [np.linalg.norm(part, axis=1, keepdims=True) for part in (near, far)]
-    return np.concatenate([part / np.maximum(length, 1e-9) for part, length in zip((near, far), lengths, strict=True)], 1)
+    return np.concatenate(
+        [part / np.maximum(length, 1e-9) for part, length in zip((near, far), lengths, strict=True)], 1
+    )
 
 
 def test_counts_by_hand():

@@ -35,7 +35,8 @@ def test_the_fast_way_is_the_slow_one(keep, monkeypatch):
     logits, truth = noise()
     fast = cross_fitted(task(), logits, truth, keep)
     monkeypatch.setattr(cross_fitting, "CLASSES", "none")
-    monkeypatch.setattr(cross_fitting, "HALVINGS", 2 * cross_fitting.HALVINGS)
+    monkeypatch.setattr(cross_fitting, "FEW_HALVINGS", cross_fitting.HALVINGS)
+    monkeypatch.setattr(cross_fitting, "MOST_EPOCHS", len(logits))
     assert cross_fitted(task(), logits, truth, keep) == pytest.approx(fast)
 
 

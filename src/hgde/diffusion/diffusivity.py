@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
+import torch
 from torch import Tensor, nn
 
 from hgde.diffusion.operator import Operator
 from hgde.geometry import Manifold
 from hgde.graph import Graph
+from hgde.kernels import AttentionRule
 from hgde.registry import Registry
 from hgde.sections import Chosen, Section, choose
 
@@ -44,6 +46,10 @@ class Diffusivity(nn.Module):
     def forward(self, z: Tensor, graph: Graph, manifold: Manifold) -> Operator:
         """The weights at the state ``z [N, d]``."""
         raise NotImplementedError
+
+    def rule(self, graph: Graph, dtype: torch.dtype) -> AttentionRule | None:
+        """Its weights as a rule for any state, where they are attention: a kernel then does all steps in one call."""
+        return None
 
     def prepare(self, graph: Graph) -> None:
         """Work out what depends on the graph alone (called once, before training)."""

@@ -85,6 +85,8 @@ class Piece:
         return result
 
     def meet(self, operation: Callable[[dict[int, Any]], Iterable[tuple[int, Any]]], value: Any) -> Any:
+        if self.crew.scratch is not None and self.number == self.crew.lockstep.numbers[-1]:
+            self.crew.scratch.trim()
         return self.crew.lockstep.meet(self.number, operation, value)
 
     def _tensor(self, name: str) -> Tensor:

@@ -123,7 +123,8 @@ def scale_encoder(crew: Crew) -> None:
     given = {number: piece.features for number, piece in crew.pieces.items()}
     for layer in (encoder.linear, *encoder.hidden):
         assert isinstance(layer, HyperbolicLinear)
-        sums = {k: encoder.activate(layer.tangent(u), layer).norm(dim=-1).sum(dtype=torch.float64) for k, u in given.items()}
+        made = {number: encoder.activate(layer.tangent(u), layer) for number, u in given.items()}
+        sums = {number: u.norm(dim=-1).sum(dtype=torch.float64) for number, u in made.items()}
         length = float(crew.total(sums)) / crew.partition.num_nodes
         if length > 0:
             layer.weight.mul_(0.5 * model.start_distance / length)

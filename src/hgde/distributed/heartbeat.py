@@ -24,7 +24,7 @@ class Heartbeat:
 
     def stop(self) -> None:
         self._stop.set()
-        self._thread.join(timeout=2 * PERIOD)
+        self._thread.join()  # the store must not go while it is spoken to
 
     def _run(self) -> None:
         seen = {rank: (0, time.monotonic()) for rank in range(self.size) if rank != self.rank}
@@ -32,6 +32,8 @@ class Heartbeat:
             try:
                 self.store.add(f"hgde/alive/{self.rank}", 1)
                 for rank, (count, since) in seen.items():
+                    if self._stop.is_set():
+                        return
                     now = self.store.add(f"hgde/alive/{rank}", 0)
                     if now != count:
                         seen[rank] = (now, time.monotonic())

@@ -6,7 +6,9 @@ touched: results have the same bits.
 
 from __future__ import annotations
 
+import ctypes
 import shutil
+import sys
 import tempfile
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -56,6 +58,7 @@ class Scratch:
         self.written = 0
         self._count = 0
         self._mapped: set[int] = set()
+        self._trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform.startswith("linux") else None
 
     def mapped(self, tensor: Tensor) -> Tensor:
         """The same values in a mapped file."""
@@ -89,6 +92,11 @@ class Scratch:
 
     def _unpack(self, kept: Tensor | _Stored) -> Tensor:
         return kept.read() if isinstance(kept, _Stored) else kept
+
+    def trim(self) -> None:
+        """Give freed memory back to the system, where the C library can: it would be kept for later otherwise."""
+        if self._trim is not None:
+            self._trim(0)
 
     def _next(self) -> Path:
         self._count += 1

@@ -100,11 +100,7 @@ def _explained(taken: dict[str, Leaf]) -> str:
             (f" Of {entry} only." for path, entry in reversed(leaf.owners) if path not in ("model", "task")), ""
         )
         choices = f" One of {', '.join(leaf.choices)}." if leaf.choices else ""
-        usual = (
-            f"{leaf.default!r} unless a preset says otherwise"
-            if _is_set_by_presets(leaf)
-            else repr(leaf.default)
-        )
+        usual = f"{leaf.default!r} unless a preset says otherwise" if _is_set_by_presets(leaf) else repr(leaf.default)
         lines += [f"{name} : default {usual}", f"    {leaf.help}{choices}{owner}"]
     for name, (value, text) in OWN.items():
         lines += [f"{name} : default {value!r}", f"    {text}"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -42,8 +43,12 @@ class Curvature(nn.Module):
         if learnable:
             self.log_scale = nn.Parameter(log_scale)
 
-    def _bounds(self) -> tuple[Tensor, Tensor]:
+    def _bounds(self) -> tuple[Any, Any]:
         """The range of ``log_scale`` that keeps ``c`` within its limits; 0 is always inside."""
+        if self.initial.device.type == "cpu" and not torch.compiler.is_compiling():
+            # Numbers, not tensors: a model asks for its curvature many times an epoch, and each tensor costs a call.
+            known = math.log(float(self.initial))
+            return min(math.log(SMALLEST) - known, 0.0), max(math.log(LARGEST) - known, 0.0)
         log = self.initial.log()
         return (math.log(SMALLEST) - log).clamp_max(0.0), (math.log(LARGEST) - log).clamp_min(0.0)
 

@@ -5,6 +5,7 @@ from hgde.kernels.ball import FusedBall
 from hgde.kernels.linear import watch_linear_errors
 from hgde.kernels.ops import (
     advance,
+    attend_steps,
     diffuse,
     diffuse_steps,
     edge_values,
@@ -19,10 +20,11 @@ from hgde.kernels.ops import (
     warm_up,
 )
 from hgde.kernels.reference import ACTIVATIONS
-from hgde.kernels.weights import AttentionWeights, ChannelWeights, EdgeWeights, LocalWeights
+from hgde.kernels.weights import AttentionRule, AttentionWeights, ChannelWeights, EdgeWeights, LocalWeights
 
 __all__ = [
     "ACTIVATIONS",
+    "AttentionRule",
     "AttentionWeights",
     "Backend",
     "ChannelWeights",
@@ -30,6 +32,7 @@ __all__ = [
     "FusedBall",
     "LocalWeights",
     "advance",
+    "attend_steps",
     "diffuse",
     "diffuse_steps",
     "edge_values",

@@ -29,6 +29,7 @@ def set_backend(name: Backend) -> None:
 
 
 def get_backend() -> str:
+    """What ``backend="auto"`` means in this process."""
     return _default
 
 

@@ -17,10 +17,12 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from hgde.geometry import ball
 from hgde.kernels import reference
@@ -99,6 +101,12 @@ def _report(left_out: list[Tensor], v: Tensor, size: Tensor, landmarks: int) -> 
             100 * error,
             landmarks,
         )
+
+
+def recomputed(function: Callable[..., Tensor], *args: Any) -> Tensor:
+    """``function(*args)``, worked out again for its gradient: what is cheap is not worth a dozen states of memory."""
+    result: Tensor = checkpoint(function, *args, use_reentrant=False, preserve_rng_state=False)
+    return result
 
 
 def line_slope(q: Tensor, k: Tensor) -> Tensor:

@@ -55,6 +55,14 @@ def exact(x: Tensor) -> Tensor:
     return x if x.device.type == "mps" else x.double()
 
 
+def rows_of(graph: Graph) -> Tensor:
+    """``graph.rows``, which remembers them behind a lock that ``torch.compile`` cannot trace."""
+    if not torch.compiler.is_compiling():
+        return graph.rows
+    nodes = torch.arange(graph.num_nodes, device=graph.indptr.device)
+    return nodes.repeat_interleave(graph.indptr.diff(), output_size=graph.indices.shape[0])
+
+
 def artanh_ratio(w: Tensor, one_minus_w: Tensor) -> Tensor:
     """``artanh(sqrt w) / sqrt w`` for ``0 <= w < 1``, smooth through ``w = 0``."""
     small = w < SERIES_BELOW
@@ -75,18 +83,19 @@ def conformal(z: Tensor, c: Tensor | float, dtype: torch.dtype | None = None) ->
 
 def attention_values(graph: Graph, weights: AttentionWeights) -> Tensor:
     """The weight of every edge, ``[E]``, see :class:`AttentionWeights`. Cost ``E H``."""
-    score = functional.leaky_relu(weights.target[graph.rows] + weights.source[graph.indices], weights.negative_slope)
+    receiver = rows_of(graph)
+    score = functional.leaky_relu(weights.target[receiver] + weights.source[graph.indices], weights.negative_slope)
     if weights.edge is not None:
         score = score.masked_fill((weights.edge <= 0)[:, None], -torch.inf)
-    rows = graph.rows[:, None].expand_as(score)
+    rows = receiver[:, None].expand_as(score)
     top = torch.full_like(weights.target, -torch.inf).scatter_reduce(0, rows, score.detach(), "amax")
     top = torch.where(top.isfinite(), top, torch.zeros_like(top))
-    share = (score - top[graph.rows]).exp()
+    share = (score - top[receiver]).exp()
     if weights.edge is not None:
         share = share * weights.edge[:, None]
-    total = torch.zeros_like(weights.target).index_add(0, graph.rows, share)
+    total = torch.zeros_like(weights.target).index_add(0, receiver, share)
     total = torch.where(total > 0, total, torch.ones_like(total))
-    return (share / total[graph.rows]).mean(-1)
+    return (share / total[receiver]).mean(-1)
 
 
 def edge_values(graph: Graph, weights: LocalWeights) -> Tensor:
@@ -95,7 +104,7 @@ def edge_values(graph: Graph, weights: LocalWeights) -> Tensor:
         return weights.values
     if isinstance(weights, AttentionWeights):
         return attention_values(graph, weights)
-    values = weights.scale[graph.rows] * weights.table[weights.index]
+    values = weights.scale[rows_of(graph)] * weights.table[weights.index]
     return values if weights.edge is None else values * weights.edge[:, None]
 
 
@@ -106,10 +115,11 @@ def tangent_sum(z: Tensor, graph: Graph, weights: LocalWeights, c: Tensor | floa
     """
     points = exact(z)
     c = torch.as_tensor(c, dtype=points.dtype, device=z.device)
-    difference = z[graph.indices] - z[graph.rows]
+    rows = rows_of(graph)
+    difference = z[graph.indices] - z[rows]
     delta = c * exact((difference * difference).sum(-1))
     b = conformal(points, c, z.dtype)
-    b_row, b_column = b[graph.rows, 0], b[graph.indices, 0]
+    b_row, b_column = b[rows, 0], b[graph.indices, 0]
     product = b_row * b_column
     denominator = product + delta
     s = b_row * artanh_ratio(delta / denominator, product / denominator) / denominator
@@ -117,13 +127,13 @@ def tangent_sum(z: Tensor, graph: Graph, weights: LocalWeights, c: Tensor | floa
         if weights.edge is not None:
             s = s * weights.edge
         per_channel = weights.table[weights.index]
-        pull = torch.zeros_like(z).index_add(0, graph.rows, s.to(z.dtype)[:, None] * per_channel * difference)
-        push = torch.zeros_like(points).index_add(0, graph.rows, (s * delta)[:, None] * per_channel)
+        pull = torch.zeros_like(z).index_add(0, rows, s.to(z.dtype)[:, None] * per_channel * difference)
+        push = torch.zeros_like(points).index_add(0, rows, (s * delta)[:, None] * per_channel)
         return weights.scale * (b * pull - push * points)
     values = attention_values(graph, weights) if isinstance(weights, AttentionWeights) else weights.values
     s = s * values
-    pull = torch.zeros_like(z).index_add(0, graph.rows, s.to(z.dtype)[:, None] * difference)
-    push = torch.zeros_like(b[:, 0]).index_add(0, graph.rows, s * delta)
+    pull = torch.zeros_like(z).index_add(0, rows, s.to(z.dtype)[:, None] * difference)
+    push = torch.zeros_like(b[:, 0]).index_add(0, rows, s * delta)
     if isinstance(weights, EdgeWeights) and weights.origin is not None:
         # log_z(o) = -B artanhc(c|z|^2) z
         push = push + weights.origin * (b * artanh_ratio(1 - b, b))[:, 0]
@@ -187,6 +197,8 @@ def global_rows(z: Tensor, k: Tensor, c: Tensor, rows: Tensor, q: Tensor) -> Ten
 def _leaves_single_precision(z: Tensor, c: Tensor) -> bool:
     if z.dtype != torch.float32 or z.device.type == "mps":  # which has no float64
         return False
+    if torch.compiler.is_compiling():  # a traced program cannot look at the points
+        return True
     return bool((conformal(z, c) < NEAR_BOUNDARY).any())
 
 

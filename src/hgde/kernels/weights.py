@@ -37,6 +37,24 @@ class AttentionWeights:
 
 
 @dataclass(frozen=True, eq=False)
+class AttentionRule:
+    """Attention as a rule for any state: scores ``log_o(z) scoring``, ``scoring [d, 2H]``, receivers' heads first."""
+
+    scoring: Tensor
+    negative_slope: float = 0.2
+    edge: Tensor | None = None
+
+    @property
+    def heads(self) -> int:
+        return self.scoring.shape[1] // 2
+
+    def weights(self, tangent: Tensor) -> AttentionWeights:
+        """The weights at a state, from ``log_o(z) [N, d]``."""
+        target, source = (tangent @ self.scoring).split(self.heads, 1)
+        return AttentionWeights(target, source, self.negative_slope, self.edge)
+
+
+@dataclass(frozen=True, eq=False)
 class ChannelWeights:
     """A number per edge and channel, ``scale[i] * table[index[e]] * edge[e]``.
 

@@ -13,7 +13,7 @@ from hgde.diffusion import BoundFlow, GraphFlow
 from hgde.diffusion.stability import stability
 from hgde.geometry import Manifold, PoincareBall
 from hgde.graph import Graph
-from hgde.kernels import FusedBall, diffuse_steps
+from hgde.kernels import FusedBall, attend_steps, diffuse_steps
 from hgde.sections import Chosen
 from hgde.solvers import HRK4, Flow, HEuler, InputError, Method, Solution, configured, odeint
 from hgde.solvers.dynamics import Dynamics
@@ -103,6 +103,9 @@ class HPDEBlock(nn.Module):
         if self._is_plain_iteration() and bound.c is not None and weights is not None:
             # heuler with steps of one is F applied T times; with constant weights one kernel call does them all.
             return diffuse_steps(z0, graph, weights, bound.c, int(self.time), z0, flow.eta, flow.activation)
+        rule = flow.diffusivity.rule(graph, z0.dtype) if self._is_plain_iteration() and bound.c is not None else None
+        if rule is not None and bound.c is not None:
+            return attend_steps(z0, graph, rule, bound.c, int(self.time), z0, flow.eta, flow.activation)
         if torch.compiler.is_compiling() and not self.method.adaptive:
             return self._march(bound)
         return self.integrate(bound, [0.0, self.time]).final

@@ -8,6 +8,7 @@ is seen as a node without label will be: what is learned of them carries over.
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,8 @@ class LabelEvidence(nn.Module):
         """Take in the labels ``[n]`` of training nodes ``[n]``."""
         if labels.dim() != 1 or labels.is_floating_point():
             raise ValueError("label evidence is for one class per node; leave it out for values and label sets")
-        made = evidence(graph, labels.cpu().numpy(), nodes.cpu().numpy(), self.classes)
+        given = labels.cpu().numpy().astype(np.int64), nodes.cpu().numpy().astype(np.int64)
+        made = _evidence(graph, given[0].tobytes(), given[1].tobytes(), self.classes)
         self.table.copy_(torch.from_numpy(made))
         self.known_graph.copy_(_digest(graph))
 
@@ -67,6 +69,12 @@ class LabelEvidence(nn.Module):
         bent = drop(torch.relu(self.hidden(seen)), self.dropout, self.training)
         scores: Tensor = self.direct(seen) + self.out(bent)
         return scores
+
+
+@lru_cache(maxsize=2)
+def _evidence(graph: Graph, labels: bytes, nodes: bytes, classes: int) -> Array:
+    """The same again for every candidate of a race: worked out once."""
+    return evidence(graph, np.frombuffer(labels, dtype=np.int64), np.frombuffer(nodes, dtype=np.int64), classes)
 
 
 def evidence(graph: Graph, labels: Array, nodes: Array, classes: int) -> Array:

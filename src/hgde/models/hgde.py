@@ -22,7 +22,6 @@ from hgde.models.presets import (
     MANY,
     MANY_LABELS,
     MOST_EDGES_FOR_RICCI,
-    MOST_NODES_FOR_GLOBAL,
     NO_CLASSES,
     PRESETS,
     Preset,
@@ -83,12 +82,6 @@ class HGDESettings(Section):
     labels: bool = setting(
         False, "Read the training labels around a node as well, its own left out; for classes on a graph at hand."
     )
-
-
-def _is_affordable(name: str, graph: Graph) -> bool:
-    if name.startswith("ricci"):
-        return graph.num_edges <= MOST_EDGES_FOR_RICCI
-    return not name.startswith("local-global") or graph.num_nodes <= MOST_NODES_FOR_GLOBAL
 
 
 @MODELS.register("hgde")
@@ -153,7 +146,8 @@ class HGDE(Model):
         if task == "links":
             return tuple(LINK_PRESETS)
         names = (MANY_LABELS if labelled >= MANY else FEW_LABELS) if task == "nodes" else NO_CLASSES
-        return tuple(name for name in names if _is_affordable(name, graph))
+        has_time = graph.num_edges <= MOST_EDGES_FOR_RICCI
+        return tuple(name for name in names if has_time or not name.startswith("ricci"))
 
     @property
     def manifold(self) -> Manifold:

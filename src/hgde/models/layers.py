@@ -48,7 +48,8 @@ class HyperbolicLinear(nn.Module):
         if self.bias is None:
             return product
         if isinstance(manifold, PoincareBall):
-            return translate_tangent(product, self.bias * manifold.c.rsqrt(), manifold.c)
+            c = manifold.c
+            return translate_tangent(product, self.bias * c.rsqrt(), c)
         if isinstance(manifold, Euclidean):
             return product + self.bias
         return manifold.logmap0(self._translated(manifold.expmap0(product)))

@@ -90,10 +90,11 @@ def with_preset(settings: Settings, name: str) -> Settings:
 def rungs_for(count: int, epochs: int) -> list[int]:
     """Epochs after which the weaker half of so many candidates goes, the last of them deciding.
 
-    With all of them, and the winner's training to its end, about twice the epochs of a single training are trained.
+    Most trainings end long before their last epoch, so a race must cost less than a training: with the winner's
+    training to its end, it comes to two or three times the epochs of that alone.
     """
     number = max(1, math.ceil(math.log2(count)))
-    last = epochs * (0.5 if number < 3 else 0.35)
+    last = epochs * (0.3 if number < 3 else 0.2)
     return [max(1, round(last / 2 ** (number - 1 - place))) for place in range(number)]
 
 

@@ -42,6 +42,8 @@ _LARGEST_FILE = 16 << 20
 
 @dataclass(frozen=True)
 class RunSettings(Section):
+    """Seeds, number type, device and threads of a run, and how often it is kept."""
+
     seed: int = setting(0, "Seed of the first run.", at_least=0, below=2**63)
     seeds: int = setting(1, "How many seeds to run, one after the other.", above=0)
     dtype: str = setting("float32", "Number type.", choices=("float32", "float64"))

@@ -125,8 +125,8 @@ def _scores(results: Sequence[Mapping[str, Any]], free: Mapping[str, Mapping[str
     for part, key in (("test", "test"), ("validation", "val")):
         for name in results[0][part]:
             values = [float(_number(result[part].get(name))) for result in results]
-            others = [_number(result[part].get("log_loss")) for result in results]
-            if name == "loss" and np.allclose(values, others, rtol=1e-3):
+            log_losses = [_number(result[part].get("log_loss")) for result in results]
+            if name == "loss" and np.allclose(values, log_losses, rtol=1e-3):
                 continue  # without weights of classes the same number under another name
             if not np.isfinite(values).any():
                 continue

@@ -12,8 +12,8 @@ from hgde.tasks.metrics import CLASSES
 from hgde.training.trainer import rank
 
 HALVINGS = 10
-MOST_EPOCHS = 60
-"""Epochs looked at where each has to be scored by itself; evenly spaced, so that no score has chosen them."""
+FEW_HALVINGS, MOST_EPOCHS = 3, 25
+"""Where each epoch has to be scored by itself: so many halvings and epochs, evenly spaced, so that no score chose them."""
 
 
 def cross_fitted(task: Task, predictions: list[Tensor], truth: Tensor, keep: str = "score") -> float:
@@ -38,7 +38,7 @@ def cross_fitted(task: Task, predictions: list[Tensor], truth: Tensor, keep: str
     step = -(-len(predictions) // MOST_EPOCHS)
     chosen = predictions[::step]
     scores = []
-    for first, second in _halves(truth, HALVINGS // 2):
+    for first, second in _halves(truth, FEW_HALVINGS):
         for chosen_on, scored_on in ((first, second), (second, first)):
             ranks = []
             for epoch in chosen:

@@ -13,7 +13,7 @@ from hgde.diffusion.diffusivity import Diffusivity, register_local
 from hgde.diffusion.operator import Operator
 from hgde.geometry import Manifold
 from hgde.graph import Graph
-from hgde.kernels import AttentionWeights, EdgeWeights
+from hgde.kernels import AttentionRule, EdgeWeights
 from hgde.sections import Section, setting
 
 
@@ -46,15 +46,20 @@ class Attention(Diffusivity):
         return ("edge", "attention")
 
     def forward(self, z: Tensor, graph: Graph, manifold: Manifold) -> Operator:
-        tangent = manifold.logmap0(z)
+        weights = self._rule(graph, z.dtype).weights(manifold.logmap0(z))
+        if self.self_loops:
+            return Operator(local=EdgeWeights(self._with_loops(graph, weights.target, weights.source)))
+        return Operator(local=weights)
+
+    def rule(self, graph: Graph, dtype: torch.dtype) -> AttentionRule | None:
+        return None if self.self_loops else self._rule(graph, dtype)
+
+    def _rule(self, graph: Graph, dtype: torch.dtype) -> AttentionRule:
         # a . (W u) = (W a) . u: the product with W never happens per node and channel.
         split = self.transform.view(-1, self.heads, self.target.shape[1])
-        target = tangent @ torch.einsum("ihd,hd->ih", split, self.target)
-        source = tangent @ torch.einsum("ihd,hd->ih", split, self.source)
-        if self.self_loops:
-            return Operator(local=EdgeWeights(self._with_loops(graph, target, source)))
-        edge = None if graph.weights is None else graph.weights.to(z.dtype)
-        return Operator(local=AttentionWeights(target, source, self.negative_slope, edge))
+        scoring = torch.cat([(split * vector).sum(-1) for vector in (self.target, self.source)], 1)
+        edge = None if graph.weights is None else graph.weights.to(dtype)
+        return AttentionRule(scoring, self.negative_slope, edge)
 
     def _with_loops(self, graph: Graph, target: Tensor, source: Tensor) -> Tensor:
         """The softmax with a loop of weight one at nodes that have none, ``[E]``; the loop itself pulls nothing."""

@@ -1,8 +1,8 @@
 """The public operations: each checks its arguments and is served by the compiled kernels or by plain torch.
 
-``tangent_sum, advance, diffuse, diffuse_steps`` move points along the edges of a graph, ``tangent_sum_global`` and
-``tangent_sum_global_linear`` between all pairs, ``exp_origin, log_origin, translate_tangent`` are maps at the origin,
-``sparse_matmul`` is the product with sparse features.
+``tangent_sum, advance, diffuse, diffuse_steps, attend_steps`` move points along the edges of a graph,
+``tangent_sum_global`` and ``tangent_sum_global_linear`` between all pairs, ``exp_origin, log_origin,
+translate_tangent`` are maps at the origin, ``sparse_matmul`` is the product with sparse features.
 """
 
 from __future__ import annotations
@@ -20,9 +20,16 @@ from hgde.kernels import linear, reference
 from hgde.kernels.backend import Backend, get_backend, use_fused
 from hgde.kernels.cpu.load import prepare
 from hgde.kernels.cpu.sizes import EXP, LOG, TRANSLATE
-from hgde.kernels.ops import attention, diffusion, links, maps, pairs, sparse
+from hgde.kernels.ops import attending, attention, diffusion, links, maps, pairs, sparse
 from hgde.kernels.reference import Activation, resolve_activation
-from hgde.kernels.weights import AttentionWeights, ChannelWeights, EdgeWeights, LocalWeights, weight_tensors
+from hgde.kernels.weights import (
+    AttentionRule,
+    AttentionWeights,
+    ChannelWeights,
+    EdgeWeights,
+    LocalWeights,
+    weight_tensors,
+)
 
 Eta = Tensor | Sequence[float]
 _WARM = {
@@ -224,6 +231,45 @@ def diffuse_steps(
     return z
 
 
+def attend_steps(
+    z: Tensor,
+    graph: Graph,
+    rule: AttentionRule,
+    c: Tensor | float,
+    steps: int,
+    z0: Tensor | None = None,
+    eta: Eta | None = None,
+    activation: Activation = "identity",
+    backend: Backend = "auto",
+) -> Tensor:
+    """:func:`diffuse_steps` with attention worked out anew at every state: ``heuler`` at ``tau = 1``.
+
+    The fused path is one node of autograd. It keeps one state per step, its edges' weights and two numbers a head and
+    node.
+    """
+    c, eta = _curvature(c, z), _eta(eta, z)
+    if eta is not None and z0 is None:
+        z0 = z
+    if isinstance(activation, str) and use_fused(backend, z, z0, rule.scoring, rule.edge):
+        resolve_activation(activation)
+        if steps == 0:
+            return z
+        learns = _needs_gradient(z, z0, c, eta, rule.scoring, rule.edge)
+        keep = learns and 8 * (z.numel() + 2 * graph.num_edges) <= diffusion.KEEP_BYTES
+        diffusion.prepare_for(z.dtype, False, learns)
+        mode = diffusion.MOVED if eta is None else diffusion.RESIDUAL
+        given = (z, None if eta is None else z0, c, eta, rule.scoring, rule.edge, graph.indptr, graph.indices)
+        code = diffusion.ACTIVATION_CODES[activation]
+        out, *_, projected = attending.attend(*given, steps, mode, code, rule.negative_slope, keep)
+        _report(projected)
+        result: Tensor = out
+        return result
+    for _ in range(steps):
+        weights = rule.weights(log_origin(z, c, backend))
+        z = reference.advance(z, reference.tangent_sum(z, graph, weights, c), c, z0, eta, activation)
+    return z
+
+
 def edge_values(graph: Graph, weights: LocalWeights, backend: Backend = "auto") -> Tensor:
     """The weight of every edge as numbers: ``[E]``, or ``[E, d]`` for channel weights (for reports and tests)."""
     if isinstance(weights, AttentionWeights) and use_fused(backend, *weight_tensors(weights)):
@@ -277,7 +323,7 @@ def tangent_sum_global_linear(
         return reference.sum_over(z, q, y, key, flat)
 
     def cheap(y: Tensor, key: Tensor) -> Tensor:
-        return linear.centroid_sum(z, q, y, key, flat, slope)
+        return linear.recomputed(linear.centroid_sum, z, q, y, key, flat, slope)
 
     return linear.with_landmarks(exact, cheap, z, k, landmarks, 2 / reference.conformal(z, flat))
 

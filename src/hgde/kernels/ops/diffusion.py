@@ -35,7 +35,7 @@ def prepare_for(dtype: torch.dtype, channels: bool, learns: bool) -> None:
     prepare(("edges.conformal", forward, *(backward if learns else ())), dtype)
 
 
-class _Step:
+class Step:
     """The arguments of one step that do not change along a trajectory."""
 
     def __init__(
@@ -62,6 +62,11 @@ class _Step:
         self.b = torch.empty(self.rows, dtype=torch.float64)
         self.work = (len(self.layout.indices) + 8 * self.rows) * self.width
 
+    def weigh(self, weight: Tensor) -> None:
+        """Take other weights of the edges from here on."""
+        self.weight = weight
+        self.weights = (weight, *self.weights[1:])
+
     def _common(self, z: Tensor, z0: Tensor, kept: Tensor) -> tuple[Any, ...]:
         layout, keeps = self.layout, kept.numel() > 0
         apart = len(layout.indices) if keeps else layout.most_in_strip(self.width)
@@ -80,7 +85,7 @@ class _Step:
         args = (self.layout.blocks, *self._common(z, z0, kept), out, partial)
         run(_KERNELS[self.channels][0], self.dtype, self.layout.num_blocks, self.work, scratch(self.width), args)
 
-    def backward(self, z: Tensor, z0: Tensor, kept: Tensor, grad: Tensor, into: _Gradients, partial: Tensor) -> Tensor:
+    def backward(self, z: Tensor, z0: Tensor, kept: Tensor, grad: Tensor, into: Gradients, partial: Tensor) -> Tensor:
         """The gradient at ``z``; the others are added to ``into``."""
         self._conformal(z)
         layout, gz = self.layout, torch.empty_like(z)
@@ -107,10 +112,10 @@ def _pointer(tensor: Tensor | None) -> Tensor | int:
     return 0 if tensor is None else tensor
 
 
-class _Gradients:
+class Gradients:
     """Where a backward pass collects what the weights and the first state receive."""
 
-    def __init__(self, step: _Step, z: Tensor, wanted: bool) -> None:
+    def __init__(self, step: Step, z: Tensor, wanted: bool) -> None:
         self.sums, self.tell = torch.empty_like(z), z.new_empty(TOLD * len(step.layout.indices))
         self.z0 = torch.zeros_like(z) if step.mode == RESIDUAL else z
         self.copies = 1
@@ -173,7 +178,7 @@ def diffuse(
     and ``extra [E]`` the edges' own weights.
     """
     state = padded(z)
-    step = _Step(state, c, eta, weight, scale, index, extra, indptr, indices, mode, code)
+    step = Step(state, c, eta, weight, scale, index, extra, indptr, indices, mode, code)
     first = None if z0 is None else padded(z0)
     states = state.new_empty((steps - 1, *state.shape))
     kept = torch.empty((steps if keep else 0, state.numel() + 2 * len(indices)), dtype=torch.float64)
@@ -212,9 +217,9 @@ def diffuse_backward(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Gradients of ``z, z0, c, eta, weight, scale, extra``; those of absent or unwanted ones are empty."""
     state, width = padded(z), z.shape[1]
-    step = _Step(state, c, eta, weight, scale, index, extra, indptr, indices, mode, code)
+    step = Step(state, c, eta, weight, scale, index, extra, indptr, indices, mode, code)
     first = None if z0 is None else padded(z0)
-    into = _Gradients(step, state, wanted)
+    into = Gradients(step, state, wanted)
     partial = torch.zeros(step.layout.num_blocks, PARTIALS, dtype=torch.float64)
     g = padded(grad)
     for k in range(steps - 1, -1, -1):

@@ -8,27 +8,15 @@ from typing import Any
 import torch
 import triton
 from torch import Tensor
-from torch.utils.weak import WeakIdKeyDictionary
 
 from hgde.graph import Graph
 from hgde.kernels import reference
-from hgde.kernels.cpu.layout import Around, Layout
 from hgde.kernels.ops.register import like, operation, ordered_sum
 from hgde.kernels.reference import Activation
 from hgde.kernels.triton import edges
+from hgde.kernels.triton.around import around
 
 _DEVICES = ("CPU", "CUDA")
-_arounds: WeakIdKeyDictionary = WeakIdKeyDictionary()
-
-
-def _around(indptr: Tensor, indices: Tensor) -> Around:
-    """The neighbours of every node on the graph's device, remembered as long as the graph's ``indices`` live."""
-    found: tuple[int, Around] | None = _arounds.get(indices)
-    if found is None or found[0] != indices._version:
-        made = Layout(indptr.detach().cpu(), indices.detach().cpu()).around
-        parts = (made.start, made.neighbours, made.arriving, made.leaving, made.blocks)
-        found = _arounds[indices] = (indices._version, Around(*(part.to(indices.device) for part in parts)))
-    return found[1]
 
 
 def _conformal(z: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
@@ -78,10 +66,10 @@ def edge_sum_backward(
     gc = torch.zeros(len(z), dtype=torch.float64, device=z.device)
     if z.numel():
         z, number = z.contiguous(), c.double().reshape(1).to(z.device)
-        g, around = grad.double().contiguous(), _around(indptr, indices)
+        g, near = grad.double().contiguous(), around(indptr, indices)
         b, inside = _conformal(z, number)
         a = (g * z).sum(-1)
-        graph = (around.start, around.neighbours, around.arriving, around.leaving)
+        graph = (near.start, near.neighbours, near.arriving, near.leaving)
         given = (z, g, b, inside, a, weight.contiguous(), *graph, number, gz, gc, z.shape[1])
         width = triton.next_power_of_2(z.shape[1])
         edges.tangent_sum_backward_kernel[(len(z),)](*given, CHUNK=edges.CHUNK, WIDTH=width)

@@ -22,12 +22,20 @@ PIECES = (
 
 @cache
 def explorer_script() -> str:
-    """The JavaScript module; it mounts itself where a page asks for it and exports ``render`` for anywidget."""
+    """The JavaScript module; it mounts itself where a page asks for it and exports ``render`` for anywidget.
+
+    >>> "hgdeExplorer" in explorer_script()
+    True
+    """
     folder = files("hgde.report.explorer")
     return "\n".join((folder / piece).read_text(encoding="utf-8") for piece in PIECES)
 
 
 @cache
 def explorer_style() -> str:
-    """The style sheet, for light and dark."""
+    """The style sheet, for light and dark.
+
+    >>> ".hgde-stage" in explorer_style()
+    True
+    """
     return (files("hgde.report.explorer") / "explorer.css").read_text(encoding="utf-8")

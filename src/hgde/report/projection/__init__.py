@@ -34,7 +34,12 @@ METHODS: dict[str, Method] = {
 
 @dataclass(frozen=True)
 class DiskProjection:
-    """Points of the unit disk ``[N, 2]`` (float64), how they were made, and how true they are."""
+    """Points of the unit disk ``[N, 2]`` (float64), how they were made, and how true they are.
+
+    >>> import torch
+    >>> project_to_disk(torch.eye(3) / 4, c=1.0).points.shape
+    torch.Size([3, 2])
+    """
 
     points: Tensor
     method: str
@@ -47,6 +52,10 @@ def project_to_disk(z: Tensor, c: float, method: str = "principal", *, seed: int
     ``principal`` is linear at the origin and instant; ``horopca`` keeps what the two best horospherical coordinates
     hold; ``stress`` keeps distances; ``cosne`` keeps neighbourhoods. The last two move every point by itself and take
     seconds to minutes. Points that are in two dimensions already come back as they are.
+
+    >>> import torch
+    >>> project_to_disk(torch.eye(3) / 4, c=1.0).method
+    'principal'
     """
     if method not in METHODS:
         raise ValueError(f"expected a method to reach the disk, one of {', '.join(METHODS)}; got {method!r}")

@@ -56,7 +56,11 @@ def cosne(
     steps: int = 200,
     seed: int = 0,
 ) -> Tensor:
-    """Points ``[N, d]`` of the unit ball in the disk ``[N, 2]``, from a short descent of stress on. ``O(steps N^2)``"""
+    """Points ``[N, d]`` of the unit ball in the disk ``[N, 2]``, from a short descent of stress on. ``O(steps N^2)``
+
+    >>> cosne(torch.eye(4, dtype=torch.float64) / 2, steps=5).shape
+    torch.Size([4, 2])
+    """
     if len(z) > MOST_NODES:
         raise ValueError(
             f"expected at most {MOST_NODES} nodes for cosne, whose cost is their square, got {len(z)}; "

@@ -84,7 +84,11 @@ def horopca_directions(z: Tensor, *, seed: int = 0, starts: int = 6) -> tuple[Te
 
 def horopca(z: Tensor, *, seed: int = 0) -> Tensor:
     """Points ``[N, d]`` of the unit ball, moved so that their mean is the origin, in the disk of the two best ideal
-    points, ``[N, 2]``. Cost: some hundred passes over the points, and 400 squared distances each."""
+    points, ``[N, 2]``. Cost: some hundred passes over the points, and 400 squared distances each.
+
+    >>> horopca(torch.eye(4, dtype=torch.float64) / 2).shape
+    torch.Size([4, 2])
+    """
     if len(z) < 2:
         return torch.zeros(len(z), 2, dtype=z.dtype)
     centred = ball.mobius_add(-frechet_mean(z).expand_as(z), z, 1.0)

@@ -12,6 +12,10 @@ def principal(z: Tensor) -> Tensor:
     """The two directions with most spread of ``log_o(z)``: ``[N, d]`` of the unit ball to ``[N, 2]`` of the disk.
 
     Two dimensions are kept as they are. Distances from the origin shrink by what the other directions held.
+
+    >>> import torch
+    >>> principal(torch.eye(4, dtype=torch.float64) / 2).shape
+    torch.Size([4, 2])
     """
     if z.shape[1] == 1:
         z = torch.cat([z, torch.zeros_like(z)], dim=1)

@@ -1,0 +1,47 @@
+"""What pages are filled with: stored tables, the demonstration's numbers."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def script(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / "scripts" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_numbers_come_from_results_when_there_are_any(tmp_path):
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed")
+    hooks = script("hooks")
+    assert "hgde reproduce defaults" in hooks.numbers(tmp_path)
+    (tmp_path / "defaults.md").write_text("# Defaults\n\n[cora](defaults/cora.json) 81.2\n")
+    made = hooks.numbers(tmp_path)
+    assert made == "## Defaults\n\ncora 81.2\n"
+    filled = hooks.on_page_markdown("a <!-- numbers: begin -->old<!-- numbers: end --> b", None)
+    assert "old" not in filled
+    assert hooks.on_page_markdown("no place", None) == "no place"
+
+
+def test_the_demonstration_has_one_table_everywhere():
+    place = script("demo_table").PLACE
+    tables = [place.search(path.read_text(encoding="utf-8")) for path in script("demo_table").PAGES]
+    assert all(tables)
+    assert tables[0][0] == tables[1][0]
+    assert len(re.findall(r"^\| .* ± .* \|$", tables[0][0], flags=re.MULTILINE)) == 5
+
+
+def test_the_best_of_the_demonstration_is_bold(tmp_path):
+    made = script("demo_table")
+    rows = [{"system": name, "mean": 80.0 + k, "std": 1.0} for k, name in enumerate(made.WORDS)]
+    for title in ("taxonomy", "epidemic"):
+        (tmp_path / title).mkdir()
+        record = {"facts": {"nodes": 9, "parts": {"train": 3}}, "rows": rows}
+        (tmp_path / title / "table.json").write_text(json.dumps(record))
+    assert made.table(tmp_path).splitlines()[-1] == "| label propagation | **84.0 ± 1.0** | **84.0 ± 1.0** |"

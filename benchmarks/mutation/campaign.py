@@ -27,7 +27,7 @@ CONTROL = "control:killers"
 class Result:
     """What became of a mutant: ``killed`` by a test, ``timeout``, ``survived``, or ``unknown`` after all.
 
-    ``digest`` is that of the file it was made of, ``selection`` that of the tests it was run against.
+    ``digest`` is that of the function it was made of, ``selection`` that of the tests it was run against.
     """
 
     key: str
@@ -77,7 +77,7 @@ def named(sources: dict[str, bytes]) -> dict[str, Mutant]:
         key = "named:" + hashlib.sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()[:12]
         made[entry["name"]] = Mutant(
             entry["path"], entry["function"], "named", source.count(b"\n", 0, start) + 1, start, start + len(old),
-            entry["new"].encode(), entry["old"], entry["new"], key,
+            entry["new"].encode(), entry["old"], entry["new"], key, operators.scope_at(source, start),
         )  # fmt: skip
     return made
 
@@ -91,7 +91,7 @@ def drawn(sources: dict[str, bytes], package: str, size: int, seed: int) -> tupl
 
 
 def stored() -> dict[tuple[str, str], Result]:
-    """The last result of every mutant of every version of its file."""
+    """The last result of every mutant of every version of its function."""
     if not RESULTS.exists():
         return {}
     results = (Result(**json.loads(line)) for line in RESULTS.read_text().splitlines())
@@ -127,7 +127,7 @@ class Campaign:
             if time.monotonic() > until:
                 return
             remark = self._remarks.get((mutant.path, mutant.before, mutant.after), ("",))[0]
-            before = self.results.get((mutant.key, digest(self.sources[mutant.path])))
+            before = self.results.get((mutant.key, mutant.scope))
             is_done = before is not None and (before.is_settled or (before.is_dead and not again))
             if remark == "equivalent" or is_done or (before is not None and remark == "accepted"):
                 continue
@@ -148,7 +148,7 @@ class Campaign:
         if outcome != "done":
             value = {"outcome": "timeout" if outcome == "timeout" else "killed", "by": outcome}
         return Result(
-            mutant.key, digest(source), mutant.path, mutant.function, mutant.operator, mutant.line, mutant.before,
+            mutant.key, mutant.scope, mutant.path, mutant.function, mutant.operator, mutant.line, mutant.before,
             mutant.after, value["outcome"], value.get("by", ""), selection, value.get("tests", 0),
             round(time.monotonic() - started, 2), value["outcome"] == "killed",
         )  # fmt: skip
@@ -158,7 +158,7 @@ class Campaign:
 
         What a test that fails has killed is not known any more, and its file is recorded anew by the next run.
         """
-        known = [self.results.get((mutant.key, digest(self.sources[mutant.path]))) for mutant in mutants]
+        known = [self.results.get((mutant.key, mutant.scope)) for mutant in mutants]
         kills = [result for result in known if result is not None and result.by.startswith("tests/")]
         kills = [result for result in kills if result.outcome == "killed" and ".py" in result.by]
         names = sorted({result.by for result in kills})

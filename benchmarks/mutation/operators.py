@@ -30,7 +30,10 @@ from benchmarks.mutation.replacements import (
 
 @dataclass(frozen=True)
 class Mutant:
-    """One replacement in one file. ``key`` does not change when lines above it do."""
+    """One replacement in one file. ``key`` does not change when lines above it do.
+
+    ``scope`` is a digest of the function it is in, or of the class, or of the file where it is in neither.
+    """
 
     path: str
     function: str
@@ -42,6 +45,7 @@ class Mutant:
     before: str
     after: str
     key: str
+    scope: str
 
     def apply(self, source: bytes) -> bytes:
         return source[: self.start] + self.replacement + source[self.end :]
@@ -50,7 +54,9 @@ class Mutant:
 def mutants(path: str, source: bytes) -> list[Mutant]:
     """All mutants of a file; ``path`` is relative to the package."""
     finder = _Finder(source)
-    finder.visit(ast.parse(source))
+    tree = ast.parse(source)
+    finder.visit(tree)
+    spans = _scopes(source, tree)
     made: list[Mutant] = []
     repeats: Counter[tuple[str, ...]] = Counter()
     for edit in dict.fromkeys(finder.edits):
@@ -60,8 +66,43 @@ def mutants(path: str, source: bytes) -> list[Mutant]:
         key = hashlib.sha256("\0".join((*what, str(repeats[what]))).encode()).hexdigest()[:12]
         line = source.count(b"\n", 0, edit.start) + 1
         place = (line, edit.start, edit.end, edit.replacement)
-        made.append(Mutant(path, edit.function, edit.operator, *place, before, after, key))
+        scope = _scope(source, spans, edit.start)
+        made.append(Mutant(path, edit.function, edit.operator, *place, before, after, key, scope))
     return made
+
+
+def scope_at(source: bytes, start: int) -> str:
+    """The scope of a mutant that begins at a byte."""
+    return _scope(source, _scopes(source, ast.parse(source)), start)
+
+
+def _scopes(source: bytes, tree: ast.Module) -> list[tuple[int, int]]:
+    """Where functions are, those inside of others left out, and then where classes are."""
+    starts = [0]
+    for line in source.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    functions: list[tuple[int, int]] = []
+    classes: list[tuple[int, int]] = []
+
+    def look(body: list[ast.stmt]) -> None:
+        for node in body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                assert node.end_lineno is not None
+                first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+                span = starts[first - 1], starts[node.end_lineno]
+                if isinstance(node, ast.FunctionDef):
+                    functions.append(span)
+                else:
+                    classes.append(span)
+                    look(node.body)
+
+    look(tree.body)
+    return functions + classes
+
+
+def _scope(source: bytes, spans: list[tuple[int, int]], start: int) -> str:
+    low, high = next(((a, b) for a, b in spans if a <= start < b), (0, len(source)))
+    return hashlib.sha256(source[low:high]).hexdigest()[:16]
 
 
 def is_valid(mutant: Mutant, source: bytes) -> bool:

@@ -22,8 +22,8 @@ Is there a test that notices when the code is wrong? `make mutation` changes the
     python -m benchmarks.mutation --report                    # this page again, from the stored results
 
 This page is written by that command. Results are appended to `results/mutation.jsonl`, by mutant and by the content of
-its file: a run that is stopped goes on, a file that is changed is tried anew, a survivor is tried again when its tests
-have changed.
+the function it is in: a run that is stopped goes on, a function that is changed is tried anew, a survivor is tried
+again when its tests have changed.
 
 ## How
 
@@ -51,7 +51,7 @@ have changed.
 
 @dataclass
 class Tally:
-    """A package's sample: its results, equivalents with reasons, and those not run on this version of their file."""
+    """A package's sample: its results, equivalents with reasons, and those not run on their function as it is."""
 
     drawn_from: int = 0
     results: list[Result] = field(default_factory=list)
@@ -93,7 +93,7 @@ def _tally(
     tally = Tally(total)
     for mutant in sample:
         kind, reason = remarks.get((mutant.path, mutant.before, mutant.after), ("", ""))
-        result = stored.get((mutant.key, campaign.digest(sources[mutant.path])))
+        result = stored.get((mutant.key, mutant.scope))
         if kind == "equivalent":
             tally.equivalent.append((mutant, reason))
         elif result is None or result.outcome == "unknown":
@@ -133,7 +133,7 @@ def _named(sources: dict[str, bytes], stored: dict[tuple[str, str], Result]) -> 
     lines = ["## Named mutants", "", "Mistakes that no test noticed once; all of them have to be.", ""]
     lines += ["| mistake | outcome | by |", "| --- | --- | --- |"]
     for name, mutant in campaign.named(sources).items():
-        result = stored.get((mutant.key, campaign.digest(sources[mutant.path])))
+        result = stored.get((mutant.key, mutant.scope))
         if result is None or result.outcome == "unknown":
             lines.append(f"| {name} | not run | |")
         else:

@@ -49,9 +49,6 @@ class Scripted:
         self.script = [iter(scores), iter(losses)]
         self.loss_scale, self.asked = loss_scale, []
 
-    def gain(self, predictions, truth, scores):
-        return self.metric.gain(scores[self.metric.name])
-
     def loss(self, learner, problem):
         return self.loss_scale * learner(problem.inputs, problem.graph, problem.parts["train"].items).square().sum()
 

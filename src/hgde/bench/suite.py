@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from hgde.bench import modes, networks, peers, problems
+from hgde.bench import modes, networks, pairs, peers, problems
 from hgde.bench.measure import Row, medians, peak_bytes
 from hgde.bench.problems import Problem
-from hgde.kernels import Backend, diffuse, diffuse_steps, tangent_sum_global
+from hgde.kernels import Backend, diffuse, diffuse_steps
 
 ETA = (1.0, 0.6, 0.1)
 
@@ -220,40 +219,6 @@ def ricci(quick: bool) -> Iterator[Row]:
         yield Row(f"ricci-{name}", what, peer / taken, 10, "at least", detail=detail + _data_note(data.real))
 
 
-def pairs(quick: bool) -> Iterator[Row]:
-    """All pairs in tiles: memory, and time against the matrix products alone."""
-    nodes = 1_000 if quick else 20_000
-    generator = torch.Generator().manual_seed(0)
-    z = 0.05 * torch.randn(nodes, 64, generator=generator)
-    q, k = (0.2 * torch.randn(nodes, 1, 64, generator=generator) for _ in range(2))
-
-    def products() -> None:
-        for a in range(0, nodes, 256):
-            total = torch.zeros_like(z[a : a + 256])
-            for b in range(0, nodes, 2048):
-                gram = z[a : a + 256] @ z[b : b + 2048].T
-                _ = q[a : a + 256, 0] @ k[b : b + 2048, 0].T
-                total.addmm_(gram, z[b : b + 2048])
-
-    calls: dict[str, Callable[[], Any]] = {"streamed": lambda: tangent_sum_global(z, q, k, 1.0), "products": products}
-    taken = medians(calls, 0.1 if quick else 5)
-    yield Row(
-        "pairs-time", f"all pairs, {nodes:,} nodes, width 64: time of the forward pass / bare matrix products",
-        taken["streamed"] / taken["products"], 2, "at most", detail=_milliseconds(taken),
-    )  # fmt: skip
-    leaf = z.clone().requires_grad_()
-
-    def both() -> None:
-        out = tangent_sum_global(leaf, q, k, 1.0)
-        torch.autograd.grad(out, leaf, torch.ones_like(out))
-
-    extra = peak_bytes(both)
-    value = None if extra is None else extra / 2**30
-    yield Row(
-        "pairs-memory", f"all pairs, {nodes:,} nodes: extra memory, forward and backward", value, 1, "at most", "GiB"
-    )
-
-
 MEASUREMENTS: dict[str, Callable[[bool], Iterator[Row]]] = {
     "flow": flow,
     "epoch": epoch,
@@ -261,12 +226,12 @@ MEASUREMENTS: dict[str, Callable[[bool], Iterator[Row]]] = {
     "scaling": scaling,
     "bandwidth": bandwidth,
     "ricci": ricci,
-    "pairs": pairs,
     "depth": modes.depth,
     "attention": modes.attention,
     "solvers": modes.solvers,
     "pubmed": modes.pubmed,
     "backward": modes.backward,
+    **pairs.MEASUREMENTS,
 }
 
 

@@ -71,6 +71,8 @@ def _column_problem(column: Column) -> str | None:
         return f"column {column.name!r:.60} has no proper name or kind"
     if values.dtype != np.float64 or values.ndim != 1:
         return f"column {column.name!r} is no column of numbers"
+    if len(column.problem or "") > 1000:
+        return f"column {column.name!r:.60} has too much to say of its problem"
     present = values[~np.isnan(values)]
     if np.isinf(present).any():
         return f"column {column.name!r} holds an infinite value"

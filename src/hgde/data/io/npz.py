@@ -258,4 +258,4 @@ def _splits(arrays: Mapping[str, Array], num_nodes: int, path: Path | str) -> di
 
 def _first_line(error: BaseException) -> str:
     text = str(error).strip()
-    return text.splitlines()[0] if text else type(error).__name__
+    return text.splitlines()[0][:200] if text else type(error).__name__

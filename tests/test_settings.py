@@ -112,6 +112,7 @@ WITH = {
 }
 OTHER = {
     "training.smoothing": 0.0,
+    "model.diffusivity.landmarks": 8,
     "model.solver.max_iterations": 1,
     "data.name": "digits",
     "data.options": ["num_nodes=41"],

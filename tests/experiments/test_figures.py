@@ -45,5 +45,5 @@ def test_settings_of_the_figures_can_be_used():
 
 
 def test_gains_are_drawn(tmp_path):
-    draw_gains([Gain("a tree", "nodes", 80.0, 78.0, t_test([1.0, 2.0, 3.0]))], tmp_path / "gains.png")
+    draw_gains([Gain("a tree", "nodes", 80.0, 78.0, t_test([1.0, 2.0, 3.0]), (0.2, 0.3))], tmp_path / "gains.png")
     assert (tmp_path / "gains.png").stat().st_size > 1000

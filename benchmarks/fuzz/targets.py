@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import shutil
 import warnings
@@ -23,8 +22,6 @@ from hgde.graph.measures.ricci import ollivier_ricci
 from hgde.pipeline import load, make_settings, read_settings, resume
 from hgde.pipeline.fit import Reporter
 from hgde.training.trainer import Epoch
-
-logging.getLogger("hgde").setLevel(logging.ERROR)
 
 
 class Silent(AssertionError):

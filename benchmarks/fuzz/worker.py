@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import resource
 import shutil
 import sys
@@ -24,6 +25,7 @@ ROOM = 6 << 30
 
 def main() -> None:
     samples, seed = Path(sys.argv[1]), int(sys.argv[2])
+    logging.getLogger("hgde").setLevel(logging.ERROR)  # warnings are not what is looked for
     resource.setrlimit(resource.RLIMIT_DATA, (ROOM, ROOM))
     with tempfile.TemporaryDirectory() as root:
         mark = Path(root) / "canary"

@@ -56,7 +56,7 @@ class HGDESettings(Section):
     )
     learn_eta: bool = setting(False, "Train those weights.", inert=_without_residual)
     activation: str = setting("identity", "Activation inside the flow.", choices=ACTIVATIONS)
-    encoder_layers: int = setting(1, "Linear layers of the encoder.", at_least=1)
+    encoder_layers: int = setting(1, "Linear layers of the encoder.", at_least=1, at_most=1000)
     encoder_width: int | None = setting(
         None,
         "Width of the encoder's layers before the last (default: the dimension of the space).",

@@ -27,7 +27,10 @@ NAME = "name"
 
 
 class SettingsError(ValueError):
-    """A setting that cannot be used; the message names it and what would be right."""
+    """A setting that cannot be used; the message names it and what would be right, and never shows a whole file."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message if len(message) <= 1000 else f"{message[:800]}... ({len(message):,} characters)")
 
 
 @dataclass(frozen=True)
@@ -360,6 +363,8 @@ def _check_choices(name: str, declaration: Declaration, value: Any) -> None:
 def _check_range(name: str, declaration: Declaration, number: float) -> None:
     if isinstance(number, float) and not math.isfinite(number):
         raise SettingsError(f"{name} must be a finite number, got {number}")
+    if isinstance(number, int) and abs(number) >= 2**63:
+        raise SettingsError(f"{name} must be less than 2^63, got {shown(number)}")
     bounds = (
         (declaration.above, operator.gt, "greater than"),
         (declaration.at_least, operator.ge, "at least"),

@@ -15,11 +15,13 @@ import hashlib, sys
 from pathlib import Path
 from hgde.pipeline import fit, make_settings
 threads, folder, *names = sys.argv[1:]
+own = {"linear-global": {"landmarks": 16}}  # with a landmark for every node it is global
 for name in names:
     settings = {
         "preset": "none",
         "data": {"options": ["num_nodes=120"]},
-        "model": {"time": 2.0, "dropout": 0.3, "state_dropout": 0.1, "diffusivity": {"name": name}},
+        "model": {"time": 2.0, "dropout": 0.3, "state_dropout": 0.1,
+                  "diffusivity": {"name": name, **own.get(name, {})}},
         "training": {"epochs": 4, "lr": 0.05},
         "run": {"threads": int(threads)},
     }

@@ -133,7 +133,12 @@ def test_five_runs_by_default():
 HONEST = ["gcn", "hgde", "hgde-flat", "label-propagation", "logistic-regression", *MODELS.names()]
 
 
-@pytest.mark.parametrize("name", dict.fromkeys(HONEST))
+QUICK = ["gcn", "hgde", "label-propagation"]  # every other is run by `make test-slow`
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in dict.fromkeys(HONEST)]
+)
 def test_shuffled_test_labels_change_no_choice(tmp_path, name):
     """Test labels permuted among the test nodes: settings chosen, epoch, validation scores and weights stay."""
     records = []

@@ -7,7 +7,6 @@ from typing import Any
 
 from numba import njit
 
-
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 
 

@@ -13,9 +13,8 @@ from torch import Tensor, nn
 from hgde.data import Dataset
 from hgde.data.settings import DataSettings
 from hgde.data.splits import NodeSplit, node_split
-from hgde.graph import Graph
 from hgde.sections import Section, setting
-from hgde.tasks.base import TASKS, Array, Learner, Problem, Table, Task, TaskError
+from hgde.tasks.base import TASKS, Predicted, Problem, Table, Task, TaskError
 from hgde.tasks.metrics import LABELS
 from hgde.tasks.parts import check_protocol, check_split, node_parts, part_column, refuse_pairs
 
@@ -34,7 +33,17 @@ class MultiLabelSettings(Section):
 
 @TASKS.register("multilabel")
 class MultiLabel(Task):
-    """Any number of labels at each node."""
+    """Any number of labels at each node.
+
+    >>> import torch
+    >>> from hgde import Dataset, Graph
+    >>> from hgde.data import DataSettings
+    >>> path = Graph.from_edges([(k, k + 1) for k in range(9)])
+    >>> sets = torch.tensor([[k % 2, k // 5] for k in range(10)], dtype=torch.int8)
+    >>> hobbies = Dataset("hobbies", path, torch.eye(10), label_sets=sets, target_names=["sport", "music"])
+    >>> MultiLabel.pose(hobbies, MultiLabel.Settings(), DataSettings()).task.names
+    ['sport', 'music']
+    """
 
     Settings = MultiLabelSettings
     kind = LABELS
@@ -95,18 +104,11 @@ class MultiLabel(Task):
         counted = known if weights is None else known * weights[:, None]
         return (counted * each).sum() / counted.sum()
 
-    def table(
-        self,
-        learner: Learner,
-        outputs: Tensor,
-        ids: Array,
-        pairs: Tensor | None = None,
-        graph: Graph | None = None,
-    ) -> Table:
-        refuse_pairs(pairs)
-        chances = torch.sigmoid(outputs.double()).cpu().numpy()
+    def table(self, predicted: Predicted) -> Table:
+        refuse_pairs(predicted)
+        chances = torch.sigmoid(predicted.outputs.double()).cpu().numpy()
         chosen = [" ".join(name for name, p in zip(self.names, row, strict=True) if p > 0.5) for row in chances]
-        table: Table = {"id": ids, "prediction": np.array(chosen, dtype=object)}
+        table: Table = {"id": predicted.ids, "prediction": np.array(chosen, dtype=object)}
         return table | {f"p_{name}": chances[:, k] for k, name in enumerate(self.names)}
 
     def truth_columns(self, problem: Problem, num_nodes: int) -> Table:

@@ -25,7 +25,14 @@ class CurvatureSettings(Section):
 
 
 def make_space(chosen: Chosen, width: int) -> Manifold:
-    """The space that a choice from :data:`SPACES` stands for, of dimension ``width``."""
+    """The space that a choice from :data:`SPACES` stands for, of dimension ``width``.
+
+    >>> from hgde import SPACES
+    >>> from hgde.sections import choose
+    >>> space = make_space(choose(SPACES, "ball", {"curvature": 0.5}), width=3)
+    >>> type(space).__name__, round(space.c.item(), 4)
+    ('PoincareBall', 0.5)
+    """
     entry = chosen.entry
     made: Manifold = entry.build(chosen.options, width)
     return made

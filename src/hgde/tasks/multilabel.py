@@ -63,21 +63,14 @@ class MultiLabel(Task):
     @classmethod
     def pose(cls, dataset: Dataset, options: MultiLabelSettings, data: DataSettings) -> Problem:
         check_protocol(dataset, data)
-        if dataset.label_sets is None:
-            raise TaskError(f"{dataset.name} has no label columns of 0 and 1; name several with --label-column a,b,c")
-        return cls.pose_on(
-            dataset,
-            options,
-            node_split(dataset, data.protocol, index=data.split, seed=data.split, targets=dataset.label_sets),
-        )
+        split = node_split(dataset, data.protocol, index=data.split, seed=data.split, targets=_label_sets(dataset))
+        return cls.pose_on(dataset, options, split)
 
     @classmethod
     def pose_on(
         cls, dataset: Dataset, options: MultiLabelSettings, split: NodeSplit, *, allow_overlap: bool = False
     ) -> Problem:
-        labels = dataset.label_sets
-        if labels is None:
-            raise TaskError(f"{dataset.name} has no label columns of 0 and 1; name several with --label-column a,b,c")
+        labels = _label_sets(dataset)
         check_split(split, (labels >= 0).any(1), allow_overlap=allow_overlap)
         names = dataset.target_names or [f"label{k}" for k in range(labels.shape[1])]
         parts = node_parts(split, labels, dataset.sample_weights)
@@ -118,3 +111,9 @@ class MultiLabel(Task):
         text = np.array(["" if value < 0 else str(value) for value in truth.reshape(-1)], dtype=object)
         columns: Table = {f"truth_{name}": text.reshape(truth.shape)[:, k] for k, name in enumerate(self.names)}
         return columns | {"part": part_column(problem, num_nodes)}
+
+
+def _label_sets(dataset: Dataset) -> Tensor:
+    if dataset.label_sets is None:
+        raise TaskError(f"{dataset.name} has no label columns of 0 and 1; name several with --label-column a,b,c")
+    return dataset.label_sets

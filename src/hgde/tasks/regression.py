@@ -56,21 +56,14 @@ class NodeRegression(Task):
     @classmethod
     def pose(cls, dataset: Dataset, options: RegressionSettings, data: DataSettings) -> Problem:
         check_protocol(dataset, data)
-        if dataset.values is None:
-            raise TaskError(f"{dataset.name} has no numbers to learn; give a numeric column of labels")
-        return cls.pose_on(
-            dataset,
-            options,
-            node_split(dataset, data.protocol, index=data.split, seed=data.split, targets=dataset.values),
-        )
+        split = node_split(dataset, data.protocol, index=data.split, seed=data.split, targets=_values(dataset))
+        return cls.pose_on(dataset, options, split)
 
     @classmethod
     def pose_on(
         cls, dataset: Dataset, options: RegressionSettings, split: NodeSplit, *, allow_overlap: bool = False
     ) -> Problem:
-        values = dataset.values
-        if values is None:
-            raise TaskError(f"{dataset.name} has no numbers to learn; give a numeric column of labels")
+        values = _values(dataset)
         check_split(split, torch.isfinite(values).any(1), allow_overlap=allow_overlap)
         known = values[split.train].double()
         mean, scale = known.nanmean(0), _deviation(known)
@@ -119,6 +112,12 @@ class NodeRegression(Task):
         names = ["truth"] if len(self.names) == 1 else [f"truth_{name}" for name in self.names]
         columns: Table = {name: truth[:, k] for k, name in enumerate(names)}
         return columns | {"part": part_column(problem, num_nodes)}
+
+
+def _values(dataset: Dataset) -> Tensor:
+    if dataset.values is None:
+        raise TaskError(f"{dataset.name} has no numbers to learn; give a numeric column of labels")
+    return dataset.values
 
 
 def _deviation(values: Tensor) -> Tensor:

@@ -76,7 +76,7 @@ def reference() -> str:
         lines += [f"## {home}", ""]
         for name in sorted(names, key=str.lower):
             lines += _name_lines(home, name, getattr(hgde, name), shown)
-    lines += ["# More from the packages", "", "What packages offer besides, for those who build on them.", ""]
+    lines += ["## More from the packages", "", "What packages offer besides, for those who build on them.", ""]
     for package in _packages(hgde):
         module = import_module(package)
         names = sorted(module.__all__, key=str.lower)

@@ -49,7 +49,7 @@ class Mixture(Diffusivity):
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        return ("global" if self.landmarks is None else "advance", *self.local.kernels)
+        return (*self.local.kernels, "global" if self.landmarks is None else "advance")
 
     def prepare(self, graph: Graph) -> None:
         self.local.prepare(graph)

@@ -33,10 +33,10 @@ from hgde.kernels.weights import (
 
 Eta = Tensor | Sequence[float]
 _WARM = {
-    "edge": ("gradients.receivers_edges", "edges.forward_edges", "gradients.senders_edges", "edges.conformal"),
+    "edge": ("edges.forward_edges", "gradients.receivers_edges", "gradients.senders_edges", "edges.conformal"),
     "channel": (
-        "gradients.receivers_channels",
         "edges.forward_channels",
+        "gradients.receivers_channels",
         "gradients.senders_channels",
         "edges.conformal",
     ),

@@ -109,6 +109,7 @@ def registry_lines(home: str, name: str, registry: Any) -> list[str]:
     lines += ["| name | what |", "| --- | --- |"]
     for key, entry in registry.items():
         words = " ".join((getattr(entry, "title", None) or entry.__doc__ or "").split())
+        words = re.sub(r":(?:class|func|meth|mod):(?=`)", "", words)
         first = re.split(r"(?<=[.:])\s", words, maxsplit=1)[0].rstrip(":").replace("|", "\\|")
         lines.append(f"| `{key}` | {first} |")
     return [*lines, ""]

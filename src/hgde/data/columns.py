@@ -37,6 +37,11 @@ class Column:
             NaN where a cell is missing.
         categories: the distinct texts of a category column, sorted, those that are numbers first and by size.
         problem: words about a cell that is probably a mistake, such as text in a column of numbers.
+
+    >>> import numpy as np
+    >>> column = Column.from_cells("age", np.array(["31", "", "45"], dtype=object))
+    >>> column.kind, column.missing.tolist(), column.texts
+    ('number', [False, True, False], ['31', '', '45'])
     """
 
     name: str
@@ -136,7 +141,12 @@ class Column:
 
 
 class Columns(Mapping[str, Column]):
-    """Columns of equal length by name, in the table's order. ``shape`` is ``(N, number of columns)``."""
+    """Columns of equal length by name, in the table's order. ``shape`` is ``(N, number of columns)``.
+
+    >>> columns = Columns.from_arrays({"age": [31, 45], "colour": ["blue", "green"]})
+    >>> columns, columns["colour"].categories
+    (Columns(2 rows; age: number, colour: category), ('blue', 'green'))
+    """
 
     def __init__(self, columns: Iterable[Column], num_rows: int | None = None) -> None:
         self._columns = {column.name: column for column in columns}

@@ -1,8 +1,8 @@
-"""PubMed with the paper's settings (``hrk4``, ``T = 16``, width 64), a few epochs with every diffusivity: is all finite?
+"""PubMed with the paper's settings (``hrk4``, ``T = 16``, width 64), a few epochs of every diffusivity: all finite?
 
     python benchmarks/paper_settings.py [--epochs 3] [--out results/paper-settings.jsonl] [name ...]
 
-Each diffusivity has a process of its own and its line in the file as soon as it is done; what is there is not run again.
+Each diffusivity has a process of its own and a line in the file once it is done; what is there is not run again.
 All pairs of 19,717 nodes, 64 times an epoch and 128 times backward, take minutes.
 """
 

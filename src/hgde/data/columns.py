@@ -6,8 +6,10 @@ Nothing is decided here that a model depends on; :mod:`hgde.data.preprocessing` 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -75,7 +77,7 @@ class Column:
 
         codes, distinct = pd.factorize(texts)
         words = [str(word) for word in distinct.tolist()]
-        numbers = np.asarray(pd.to_numeric(np.array(words, dtype=object), errors="coerce"), dtype=np.float64)
+        numbers = _numbers(words)
         absent = np.array([word.lower() in MISSING_NUMBERS for word in words], dtype=bool)
         is_number = ~np.isnan(numbers) & ~absent
         if words and (is_number | absent).all() and is_number.any():
@@ -252,6 +254,18 @@ def _from_series(name: str, series: Any) -> Column:
     numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
     made = Column.from_cells(name, numbers, lambda row: f"row {row + 1}, column {name}")
     return replace(made, kind="boolean") if kind == "b" else made
+
+
+def _numbers(words: list[str]) -> Array:
+    """Each word as a number, NaN where it is none; beyond all doubles it is infinite (pandas 2 calls it no number)."""
+    import pandas as pd
+
+    numbers = np.array(pd.to_numeric(np.array(words, dtype=object), errors="coerce"), dtype=np.float64)
+    for place in np.flatnonzero(np.isnan(numbers)):
+        with suppress(ValueError):
+            if math.isinf(number := float(words[place])):
+                numbers[place] = number
+    return numbers
 
 
 def _infinite(name: str, values: Array, where: Any, cells: Array) -> str | None:

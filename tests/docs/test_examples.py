@@ -1,19 +1,24 @@
 """Every public name is explained with an example, and the examples do what they say.
 
-Public are the names that ``import hgde`` gives, those that a package lists in ``__all__``, and what registries hold.
+Public are the names that ``import hgde`` gives, those that a package lists in ``__all__``, what registries hold, and
+what the documentation imports.
 """
 
+import ast
 import doctest
 import inspect
 import io
 import pkgutil
+import re
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 import hgde
 from hgde.registry import REGISTRIES, Registry
 
+ROOT = Path(__file__).parents[2]
 PACKAGES = ["hgde", *(package.name for package in pkgutil.walk_packages(hgde.__path__, "hgde.") if package.ispkg)]
 NEEDS_TRITON = "hgde.kernels.triton"
 
@@ -36,7 +41,27 @@ def public_names():
                         found.setdefault(id(entry), (f"{package}.{name}: {entry_name}", entry))
             elif inspect.isclass(value) or inspect.isfunction(value):
                 found.setdefault(id(value), (f"{package}.{name}", value))
+    for name, value in shown_names():
+        found.setdefault(id(value), (name, value))
     return sorted(found.values(), key=lambda pair: pair[0])
+
+
+def shown_names():
+    """What the pages of the documentation import, whether or not a package lists it."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    blocks = [
+        block for page in pages for block in re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    ]
+    blocks += [path.read_text("utf-8") for path in sorted((ROOT / "docs" / "tutorials").glob("*.py"))]
+    for node in (node for block in blocks for node in ast.walk(ast.parse(block))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hgde"):
+            for name in (alias.name for alias in node.names):
+                try:
+                    value = getattr(import_module(node.module), name)
+                except ImportError:  # of an extra that is not installed
+                    continue
+                if inspect.isclass(value) or inspect.isfunction(value):
+                    yield f"{node.module}.{name}", value
 
 
 PUBLIC = public_names()

@@ -139,7 +139,16 @@ DATASETS: Registry[DatasetSpec] = Registry(
 
 
 def register(spec: DatasetSpec) -> DatasetSpec:
-    """Add a data set under its name and aliases."""
+    """Add a data set under its name and aliases.
+
+    >>> from hgde import Dataset, Graph, load
+    >>> from hgde.data import DatasetSpec, identity_features
+    >>> def pair():
+    ...     return Dataset("pair", Graph.from_edges([(0, 1)]), identity_features(2))
+    >>> spec = DatasetSpec("pair", "two nodes", "generated", ("links",), "none", "free", "nobody", read=pair)
+    >>> register(spec) is spec, load("pair").num_nodes
+    (True, 2)
+    """
     DATASETS.add(spec.name, spec, *spec.aliases)
     return spec
 

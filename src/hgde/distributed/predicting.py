@@ -23,7 +23,21 @@ from hgde.tasks.metrics import PAIRS
 
 
 class Predictor:
-    """A model and a partition. Every rank makes one; rank 0 writes."""
+    """A model and a partition. Every rank makes one; rank 0 writes.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from hgde import make_settings
+    >>> from hgde.distributed import join, make_partition, start_run
+    >>> from hgde.pipeline import load, prepare
+    >>> settings = make_settings({"data": {"name": "tree-random", "options": ["num_nodes=40"]}})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     parts = make_partition(f"{folder}/parts", prepare(settings), settings, pieces=2, method="contiguous")
+    ...     run = Path(folder) / "run"
+    ...     _ = start_run(parts, {"training": {"epochs": 1}, "preset": "none"}, join(), run).train()
+    ...     Predictor(load(run), parts, join()).write_predictions(Path(folder) / "predictions.csv")
+    40
+    """
 
     def __init__(self, fitted: Fitted, partition: Partition, ranks: Ranks) -> None:
         if fitted.shape.in_features != int(partition.facts["in_features"]):

@@ -23,7 +23,11 @@ CALL = ("step", "rtol", "atol")
 
 
 def resolve(method: str | Method | type[Method], options: dict[str, Any] | None = None) -> Method:
-    """The method itself, with its options replaced by those given."""
+    """The method itself, with its options replaced by those given.
+
+    >>> resolve("explicit_adams", {"max_order": 4}).order
+    3
+    """
     if isinstance(method, Method):
         made = method
     else:

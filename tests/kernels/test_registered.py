@@ -96,11 +96,11 @@ def public():
         found[f"diffuse, {kind}"] = (step, (z, c, *tensors))
         found[f"tangent_sum, {kind}"] = (lambda *a, step=step: step(*a, function=tangent_sum), (z, c, *tensors))
     a = leaf(weights("edge", graph, 3)[0][0])
-    two = lambda z, z0, c, eta, a: diffuse_steps(z, graph, EdgeWeights(a), c, 2, z0, eta, backend="fused")  # noqa: E731
+    two = lambda z, z0, c, eta, a: diffuse_steps(z, graph, EdgeWeights(a), c, 2, z0, eta, backend="fused")  # noqa: E731  # a name for an expression
     found["diffuse_steps"] = (two, (z, z0, c, eta, a))
     found["advance"] = (lambda z, v, c, eta: advance(z, v, c, z0.detach(), eta, backend="fused"), (z, v, c, eta))
     scoring = leaf(vectors(3, 2, 4))
-    attending_ = lambda z, c, s: attend_steps(z, graph, AttentionRule(s), c, 2, backend="fused")  # noqa: E731
+    attending_ = lambda z, c, s: attend_steps(z, graph, AttentionRule(s), c, 2, backend="fused")  # noqa: E731  # a name for an expression
     found["attend_steps"] = (attending_, (z, c, scoring))
     scores = [leaf(vectors(9, 2, seed)) for seed in range(2)]
     found["edge_values"] = (lambda t, s: edge_values(graph, AttentionWeights(t, s), "fused"), tuple(scores))

@@ -87,6 +87,11 @@ class DatasetSpec:
         stored_split: what split lists in its files are: ``fixed`` ones, Planetoid's ``public`` one, or ``ignored``.
         recipe: the input columns of a task, ``recipe(dataset, task, protocol, graph)``; none: the stored ones.
         aliases: other names.
+
+    >>> from hgde import DATASETS
+    >>> spec = DATASETS.get("cora")
+    >>> spec.kind, "nodes" in spec.tasks
+    ('graph', True)
     """
 
     name: str
@@ -140,7 +145,11 @@ def register(spec: DatasetSpec) -> DatasetSpec:
 
 
 def find_spec(name: str) -> DatasetSpec:
-    """The data set registered under a name or alias; case, ``-`` and ``_`` do not matter."""
+    """The data set registered under a name or alias; case, ``-`` and ``_`` do not matter.
+
+    >>> find_spec("cora").name
+    'cora'
+    """
     if ":" in name:
         return DATASETS.get(name)
     wanted = _plain(name)

@@ -18,7 +18,7 @@ from hgde.distributed.ranks import Ranks
 from hgde.distributed.tables import StreamedTable
 from hgde.pipeline.fitted import Fitted
 from hgde.pipeline.prepare import number_type, versions
-from hgde.tasks import PARTS, Problem, Table
+from hgde.tasks import PARTS, Predicted, Problem, Table
 from hgde.tasks.metrics import PAIRS
 
 
@@ -46,7 +46,8 @@ class Predictor:
             def table() -> Table:
                 outputs = learner.model.readout(points) / learner.temperature
                 problem = Problem(task, piece.graph, piece.parts, "", "")
-                return task.table(learner, outputs, self._ids(piece)) | task.truth_columns(problem, piece.own)
+                predicted = Predicted(learner, outputs, self._ids(piece))
+                return task.table(predicted) | task.truth_columns(problem, piece.own)
 
             return table
 
@@ -56,7 +57,7 @@ class Predictor:
             every, local, ids = self._compared(piece, items)
 
             def table() -> Table:
-                made = task.table(learner, every, ids, local)
+                made = task.table(Predicted(learner, every, ids, local))
                 made["truth"] = torch.cat([part.truth for part in parts]).numpy()
                 made["part"] = np.repeat(np.array(PARTS[1:], dtype=object), [part.size for part in parts])
                 return made
@@ -74,7 +75,7 @@ class Predictor:
             mine = (pairs[0] >= piece.low) & (pairs[0] < piece.high)
             items = torch.stack([pairs[0, mine] - piece.low, pairs[1, mine]])
             every, local, ids = self._compared(piece, items)
-            return lambda: task.table(learner, every, ids, local)
+            return lambda: task.table(Predicted(learner, every, ids, local))
 
         return self._write(path, work, {})
 

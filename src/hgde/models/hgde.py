@@ -189,7 +189,7 @@ class HGDE(Model):
         weight = self.encoder.linear.weight
         if weight.device.type == "cpu" and isinstance(self.manifold, PoincareBall):
             sparse = ("sparse",) if isinstance(features, SparseFeatures) else ()
-            warm_up(*sparse, "origin", *self.block.kernels, dtype=weight.dtype)
+            warm_up(*self.block.kernels, "origin", *sparse, dtype=weight.dtype)
         if self.start_distance > 0:
             self.encoder.scale_to(features, self.start_distance)
 

@@ -223,8 +223,8 @@ def _warnings(
     gain = fitted.task.metric.gain
     if best is not None and gain(best[1]) >= gain(scores[0].mean):
         words.append(f"{best[0]}, which costs nothing, is as good or better on this split: use it, or tune this model.")
-    for name in ("val", "test"):
-        size = problem.parts[name].size
+    for name, part in (("validation", "val"), ("test", "test")):
+        size = problem.parts[part].size
         if 0 < size < _FEW_HELD_OUT:
             words.append(f"The {name} part has only {size} items; its scores are rough.")
     cut = [result for result in results if result["best_epoch"] == result["epochs"] == fitted.settings.training.epochs]

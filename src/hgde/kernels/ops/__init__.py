@@ -33,10 +33,10 @@ from hgde.kernels.weights import (
 
 Eta = Tensor | Sequence[float]
 _WARM = {
-    "edge": ("gradients.receivers_edges", "edges.forward_edges", "gradients.senders_edges", "edges.conformal"),
+    "edge": ("edges.forward_edges", "gradients.receivers_edges", "gradients.senders_edges", "edges.conformal"),
     "channel": (
-        "gradients.receivers_channels",
         "edges.forward_channels",
+        "gradients.receivers_channels",
         "gradients.senders_channels",
         "edges.conformal",
     ),
@@ -58,6 +58,8 @@ def warm_up(*parts: str, dtype: torch.dtype = torch.float32) -> None:
     encoders and decoders, ``links`` for pairs, ``sparse`` for sparse features, ``advance`` for steps from tangent
     vectors at hand, ``solver`` for solvers that call the ball's exp and log, ``transport`` for those that carry vectors
     too. Calling it before the data are read hides the time a first run takes; nothing depends on it.
+
+    >>> warm_up("edge", "origin")      # returns at once
     """
     unknown = set(parts) - set(_WARM)
     if unknown:
@@ -145,6 +147,14 @@ def tangent_sum(z: Tensor, graph: Graph, weights: LocalWeights, c: Tensor | floa
     Shapes: ``z [N, d]`` inside the ball of curvature ``-c``; result ``[N, d]``, in the tangent space of each point.
     Cost: one inner product and one scaled addition of width ``d`` per edge; the fused path stores nothing per edge but
     the weights themselves.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.kernels import EdgeWeights
+    >>> z, pair = torch.tensor([[0.0, 0.0], [0.5, 0.0]]), Graph.from_edges([(0, 1)])
+    >>> v = tangent_sum(z, pair, EdgeWeights(torch.tensor([0.5, 0.5])), c=1.0)
+    >>> [round(number, 4) for number in v[0].tolist()]      # half of artanh 0.5
+    [0.2747, 0.0]
     """
     _check(z, graph, weights)
     c = _curvature(c, z)
@@ -166,6 +176,11 @@ def advance(
 
     Shapes: ``z, v, z0 [N, d]``, ``eta`` three numbers or a tensor ``[3]`` (may be trained). Without ``z0`` the present
     point stands in for the first one.
+
+    >>> import torch
+    >>> z = torch.zeros(1, 2)
+    >>> [round(number, 4) for number in advance(z, torch.tensor([[0.5, 0.0]]), c=1.0)[0].tolist()]      # tanh 0.5
+    [0.4621, 0.0]
     """
     c, eta = _curvature(c, z), _eta(eta, z)
     if isinstance(activation, str) and use_fused(backend, z, v, z0):
@@ -194,6 +209,14 @@ def diffuse(
     """The flow ``F(z)``: :func:`tangent_sum`, activation, exponential and residual in one pass over the rows.
 
     Shapes as there. Saved for the backward pass: the points alone (and the weights); edge scalars are worked out again.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.kernels import EdgeWeights
+    >>> z, pair = torch.tensor([[0.4, 0.0], [-0.4, 0.0]]), Graph.from_edges([(0, 1)])
+    >>> moved = diffuse(z, pair, EdgeWeights(torch.tensor([0.5, 0.5])), c=1.0)      # each half of the way
+    >>> bool(moved.abs().max() < 1e-6)
+    True
     """
     return diffuse_steps(z, graph, weights, c, 1, z0, eta, activation, backend)
 
@@ -212,6 +235,15 @@ def diffuse_steps(
     """``steps`` applications of :func:`diffuse` with weights that do not change: ``heuler`` at ``tau = 1``.
 
     ``z0`` defaults to the given ``z``. The fused path saves one state per step and passes through Python once.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.kernels import EdgeWeights, diffuse
+    >>> z, pair = torch.tensor([[0.4, 0.0], [-0.4, 0.0]]), Graph.from_edges([(0, 1)])
+    >>> weights = EdgeWeights(torch.tensor([0.25, 0.25]))
+    >>> twice = diffuse(diffuse(z, pair, weights, 1.0), pair, weights, 1.0)
+    >>> torch.allclose(diffuse_steps(z, pair, weights, 1.0, steps=2), twice)
+    True
     """
     _check(z, graph, weights)
     c, eta = _curvature(c, z), _eta(eta, z)
@@ -246,6 +278,13 @@ def attend_steps(
 
     The fused path is one node of autograd. It keeps one state per step, its edges' weights and two numbers a head and
     node.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.kernels import AttentionRule
+    >>> z, pair = torch.tensor([[0.4, 0.0], [-0.4, 0.0]]), Graph.from_edges([(0, 1)])
+    >>> attend_steps(z, pair, AttentionRule(torch.zeros(2, 2)), 1.0, steps=3, eta=(1.0, 0.6, 0.1)).shape
+    torch.Size([2, 2])
     """
     c, eta = _curvature(c, z), _eta(eta, z)
     if eta is not None and z0 is None:
@@ -271,7 +310,15 @@ def attend_steps(
 
 
 def edge_values(graph: Graph, weights: LocalWeights, backend: Backend = "auto") -> Tensor:
-    """The weight of every edge as numbers: ``[E]``, or ``[E, d]`` for channel weights (for reports and tests)."""
+    """The weight of every edge as numbers: ``[E]``, or ``[E, d]`` for channel weights (for reports and tests).
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.kernels import EdgeWeights
+    >>> pair = Graph.from_edges([(0, 1)])
+    >>> edge_values(pair, EdgeWeights(torch.tensor([0.5, 0.25]))).tolist()
+    [0.5, 0.25]
+    """
     if isinstance(weights, AttentionWeights) and use_fused(backend, *weight_tensors(weights)):
         if _needs_gradient(weights.target, weights.source, weights.edge):
             prepare(tuple(f"attention.softmax{part}" for part in ("", "_target", "_source")), weights.target.dtype)
@@ -286,6 +333,12 @@ def tangent_sum_global(z: Tensor, q: Tensor, k: Tensor, c: Tensor | float, backe
 
     Shapes: ``z [N, d]``, ``q, k [N, H, e]``; result ``[N, d]``. Exact. Cost ``N^2 (d + H e)``, memory ``N d`` and a
     fixed number of pairs: the ``N x N`` weights never exist, forward or backward.
+
+    >>> import torch
+    >>> z, q = torch.tensor([[0.4, 0.0], [-0.4, 0.0]]), torch.zeros(2, 1, 3)
+    >>> v = tangent_sum_global(z, q, q, c=1.0)      # half of the way to each other
+    >>> bool(v[0, 0] < 0 < v[1, 0])
+    True
     """
     if q.shape != k.shape or q.dim() != 3 or q.shape[0] != z.shape[0]:
         raise ValueError(
@@ -308,6 +361,11 @@ def tangent_sum_global_linear(
 
     Shapes as there. With no more nodes than landmarks it is the exact sum; beyond, its distance from it is in the page
     on performance, and is estimated at run time (:func:`hgde.kernels.watch_linear_errors`).
+
+    >>> import torch
+    >>> z, q = 0.1 * torch.eye(40, 4), torch.ones(40, 1, 4)
+    >>> tangent_sum_global_linear(z, q, q, 1.0, landmarks=20).shape
+    torch.Size([40, 4])
     """
     if len(z) <= landmarks:
         return tangent_sum_global(z, q, k, c, backend)
@@ -340,6 +398,12 @@ def link_logits(
 
     Cost ``m d``. The fused path stores three numbers for each pair; the gradient of a point is added up in the order of
     its pairs, so it has the same bits at any number of threads.
+
+    >>> import torch
+    >>> z = torch.tensor([[0.0, 0.0], [0.5, 0.0]])
+    >>> logit = link_logits(z, torch.tensor([[0], [1]]), c=1.0)      # 2 - (2 artanh 0.5)^2
+    >>> round(logit.item(), 4)
+    0.7931
     """
     if pairs.dim() != 2 or pairs.shape[0] != 2 or pairs.is_floating_point():
         raise ValueError(f"pairs must be whole numbers [2, m], got {pairs.dtype} {list(pairs.shape)}")
@@ -363,14 +427,24 @@ def _at_origin(x: Tensor, c: Tensor, point: Tensor | None, kind: int) -> Tensor:
 
 
 def exp_origin(u: Tensor, c: Tensor, backend: Backend = "auto") -> Tensor:
-    """``exp_o(u)`` for ``u [N, d]``, projected into the ball; one pass each way where the fused kernels serve."""
+    """``exp_o(u)`` for ``u [N, d]``, projected into the ball; one pass each way where the fused kernels serve.
+
+    >>> import torch
+    >>> round(exp_origin(torch.tensor([[0.5, 0.0]]), torch.tensor(1.0))[0, 0].item(), 4)      # tanh 0.5
+    0.4621
+    """
     if u.dim() == 2 and use_fused(backend, u):
         return _at_origin(u, c, None, EXP)
     return ball.expmap0(u, c)
 
 
 def log_origin(z: Tensor, c: Tensor, backend: Backend = "auto") -> Tensor:
-    """``log_o(z)`` for ``z [N, d]``; one pass each way where the fused kernels serve."""
+    """``log_o(z)`` for ``z [N, d]``; one pass each way where the fused kernels serve.
+
+    >>> import torch
+    >>> round(log_origin(torch.tensor([[0.5, 0.0]]), torch.tensor(1.0))[0, 0].item(), 4)      # artanh 0.5
+    0.5493
+    """
     if z.dim() == 2 and use_fused(backend, z):
         return _at_origin(z, c, None, LOG)
     return ball.logmap0(z, c)
@@ -382,6 +456,11 @@ def translate_tangent(u: Tensor, point: Tensor, c: Tensor, backend: Backend = "a
     The result is ``alpha u + beta b`` with two scalars for each row that depend on ``|u|^2``, ``<u, b>`` and ``|b|^2``
     alone: ``e = T u`` with ``T = tanh(r)/r``, ``B_e = 1/cosh^2 r``, and with ``D = B_e B_b + c|e + b|^2``
     ``e ⊕ b = ((B_e + c|e + b|^2) e + B_e b) / D``. So two operations of size ``N d``, the rest on columns.
+
+    >>> import torch
+    >>> u, o = torch.tensor([[0.5, 0.1]]), torch.zeros(2)
+    >>> torch.allclose(translate_tangent(u, o, torch.tensor(1.0)), u)      # by the origin: nothing moves
+    True
     """
     if use_fused(backend, u, point):
         return _at_origin(u, c, point, TRANSLATE)
@@ -408,6 +487,13 @@ def sparse_matmul(
 
     Cost ``nnz d`` forward and backward. The backward pass gathers over the transpose, which is worked out once per
     pattern, so its result does not depend on the number of threads.
+
+    >>> import scipy.sparse
+    >>> import torch
+    >>> from hgde import SparseFeatures
+    >>> words = SparseFeatures.from_scipy(scipy.sparse.eye(3, format="csr"))
+    >>> sparse_matmul(words, torch.ones(3, 2)).tolist()
+    [[1.0, 1.0], [1.0, 1.0], [1.0, 1.0]]
     """
     if weight.dim() != 2 or weight.shape[0] != features.shape[1]:
         raise ValueError(f"weight must be [{features.shape[1]}, width] for these features, got {list(weight.shape)}")

@@ -31,6 +31,8 @@ Table = dict[str, Array]
 PARTS = ("train", "val", "test")
 CALIBRATE_FROM = 30
 """Fewer validation items say too little about probabilities."""
+LOG_TEMPERATURE_SPREAD = 0.5
+"""Of the logarithm of a temperature, before anything is seen."""
 
 TASKS: Registry[type[Task]] = Registry(
     "task",
@@ -253,15 +255,19 @@ class Task(ABC):
         """The loss of predictions: a mean over what is asked, weighted where weights are given."""
 
     def temperature(self, predictions: Tensor, truth: Tensor) -> float:
-        """The number that log-odds are to be divided by to fit the truth best; 1 where there is too little to tell."""
+        """The number that log-odds are to be divided by to fit the truth best; 1 where there is too little to tell.
+
+        Its logarithm is taken to be about 0, give or take 1/2, before anything is seen, so that few items do not move
+        it far.
+        """
         if self.kind == VALUES or int(truth.shape[0]) < CALIBRATE_FROM:
             return 1.0
         from scipy.optimize import minimize_scalar
 
-        wide = predictions.double()
+        wide, count = predictions.double(), max(1, int((truth >= 0).sum()))
         loss = METRICS.get("log_loss")
         best = minimize_scalar(
-            lambda log_t: loss(wide / math.exp(log_t), truth),
+            lambda log_t: loss(wide / math.exp(log_t), truth) + 0.5 * (log_t / LOG_TEMPERATURE_SPREAD) ** 2 / count,
             bounds=(-1.4, 1.4),
             method="bounded",
             options={"xatol": 1e-3},

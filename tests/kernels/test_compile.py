@@ -82,7 +82,7 @@ def test_objects_are_stored_found_and_made_again_when_damaged(store, monkeypatch
         stdin = None
 
     monkeypatch.setattr(load, "_start", lambda: Stopped())
-    key = ("edges.conformal", "float64")
+    key = ("sparse.drop", "float64")
     load.function(*key)
     assert built == [key]
     load._ready.clear()

@@ -9,15 +9,18 @@ from hgde.kernels.ops import (
     diffuse,
     diffuse_steps,
     edge_values,
+    tangent_sum,
+    tangent_sum_global,
+    tangent_sum_global_linear,
+    warm_up,
+)
+from hgde.kernels.ops.layers import (
+    encode,
     exp_origin,
     link_logits,
     log_origin,
     sparse_matmul,
-    tangent_sum,
-    tangent_sum_global,
-    tangent_sum_global_linear,
     translate_tangent,
-    warm_up,
 )
 from hgde.kernels.reference import ACTIVATIONS
 from hgde.kernels.weights import AttentionRule, AttentionWeights, ChannelWeights, EdgeWeights, LocalWeights
@@ -36,6 +39,7 @@ __all__ = [
     "diffuse",
     "diffuse_steps",
     "edge_values",
+    "encode",
     "exp_origin",
     "get_backend",
     "link_logits",

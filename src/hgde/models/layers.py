@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from hgde.geometry import Euclidean, Lorentz, Manifold, PoincareBall, Product, ball, manifold_parameter
 from hgde.graph import Features, SparseFeatures
-from hgde.kernels import exp_origin, log_origin, sparse_matmul, translate_tangent
+from hgde.kernels import encode, exp_origin, log_origin, sparse_matmul, translate_tangent
 from hgde.kernels.reference import resolve_activation
 from hgde.randomness import dropout as drop
 
@@ -106,6 +106,12 @@ class Encoder(nn.Module):
 
     def forward(self, features: Features) -> Tensor:
         """Points of the target space, ``[N, coordinates]``."""
+        if isinstance(features, SparseFeatures) and self._is_one_operation:
+            layer, target, source = self.linear, self.target, self.linear.manifold
+            assert layer.bias is not None and isinstance(source, PoincareBall) and isinstance(target, PoincareBall)
+            bent = self.activation if self.bends_last else "identity"
+            given = (layer.weight, layer.bias, source.c, target.c, bent, self.dropout, self.training)
+            return encode(features, *given)
         tangent = self.activate(self.linear.tangent(features, self.dropout), self.linear)
         for layer in self.hidden:
             assert isinstance(layer, HyperbolicLinear)
@@ -113,6 +119,12 @@ class Encoder(nn.Module):
         if isinstance(self.target, PoincareBall):
             return exp_origin(tangent, self.target.c)
         return self.target.expmap0(tangent)
+
+    @property
+    def _is_one_operation(self) -> bool:
+        """Whether it is a single layer from ball to ball: that has a fused pass."""
+        on_balls = isinstance(self.linear.manifold, PoincareBall) and isinstance(self.target, PoincareBall)
+        return on_balls and not self.hidden and not (self.training and self.state_dropout > 0)
 
     @torch.no_grad()
     def scale_to(self, features: Features, distance: float) -> None:

@@ -165,7 +165,7 @@ def _ask(key: Key, urgent: bool) -> Future[tuple[str, bytes]]:
 
 def _family(key: Key) -> str:
     """Kernels of one family share building blocks, which a worker compiles only once."""
-    return "strips" if key[0].startswith(("rows.", "edges.")) else "others"
+    return "strips" if key[0].startswith(("rows.", "trajectories.")) else "others"
 
 
 def _next(family: str | None) -> Key | None:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from hgde.kernels.cpu.sizes import LOG, PARTIALS, PROJECTED
 from hgde.kernels.ops import attention, maps
-from hgde.kernels.ops.diffusion import RESIDUAL, Gradients, Step
+from hgde.kernels.ops.diffusion import RESIDUAL, Gradients, Trajectory
 from hgde.kernels.ops.register import like, operation, ordered_sum, padded, unpadded
 
 
@@ -79,13 +79,13 @@ def attend(
     kept = torch.empty((steps if keep else 0, state.numel() + 2 * len(indices)), dtype=torch.float64)
     weights = z.new_empty((steps, len(indices)))
     rows = torch.empty((steps, 2, len(z), scores.heads), dtype=torch.float64)
-    step = Step(state, c, eta, weights[0], None, None, None, indptr, indices, mode, code)
-    partial = torch.zeros(step.layout.num_blocks, PARTIALS, dtype=torch.float64)
+    path = Trajectory(state, first, c, eta, weights[0], None, None, None, indptr, indices, mode, code)
+    partial, none = torch.zeros(path.layout.num_blocks, PARTIALS, dtype=torch.float64), states[:0]
     for k in range(steps):
         weights[k], rows[k, 0], rows[k, 1] = scores.weights(state, c)
-        step.weigh(weights[k])
+        path.weigh(weights[k])
         out = states[k] if k < steps - 1 else torch.empty_like(state)
-        step.forward(state, state if first is None else first, kept[k] if keep else kept, out, partial)
+        path.forward(state, none, kept[k] if keep else kept, out, partial)
         state = out
     return unpadded(state, z.shape[1]), states, kept, weights, rows, partial[:, PROJECTED].sum().to(torch.int64)
 
@@ -115,18 +115,18 @@ def attend_backward(
     state, width, none = padded(z), z.shape[1], z.new_empty(0)
     scores = _Scores(_padded_rows(scoring, state.shape[1]), edge, indptr, indices, slope)
     first = None if z0 is None else padded(z0)
-    step = Step(state, c, eta, weights[0], None, None, None, indptr, indices, mode, code)
-    into = Gradients(step, state, True)
+    path = Trajectory(state, first, c, eta, weights[0], None, None, None, indptr, indices, mode, code)
+    into = Gradients(path, state, True)
     assert into.values is not None
-    partial = torch.zeros(step.layout.num_blocks, PARTIALS, dtype=torch.float64)
+    partial = torch.zeros(path.layout.num_blocks, PARTIALS, dtype=torch.float64)
     gscoring, gc = torch.zeros_like(scores.scoring), torch.zeros((), dtype=torch.float64)
     gedge = torch.zeros_like(edge) if edge is not None and wanted else none
     g = padded(grad)
     for k in range(steps - 1, -1, -1):
         at = state if k == 0 else states[k - 1]
-        step.weigh(weights[k])
+        path.weigh(weights[k])
         into.values.zero_()
-        g = step.backward(at, at if first is None else first, kept[k] if len(kept) else kept, g, into, partial)
+        g = path.backward(at, states[:0], kept[k] if len(kept) else kept, g, into, partial)
         tangent, target, source = scores.at(at, c)
         given = (target, source, edge, indptr, indices, rows[k, 0], rows[k, 1], slope, wanted)
         gtarget, gsource, more = attention.attention_backward(into.values, *given)

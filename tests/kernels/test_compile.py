@@ -42,7 +42,7 @@ def run(folder, **variables):
 @pytest.mark.slow
 def test_same_bits_compiled_loaded_on_threads_and_without_newer_instructions(tmp_path):
     first, _ = run(tmp_path)
-    assert len(list(tmp_path.rglob("*.o"))) >= 5
+    assert len(list(tmp_path.rglob("*.o"))) >= 4
     assert run(tmp_path)[0] == first
     assert run(tmp_path, OMP_NUM_THREADS="2")[0] == first
     assert run(tmp_path, NUMBA_CPU_NAME="generic", ATEN_CPU_CAPABILITY="default")[0] == first

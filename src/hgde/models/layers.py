@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from hgde.geometry import Euclidean, Lorentz, Manifold, PoincareBall, Product, ball, manifold_parameter
 from hgde.graph import Features, SparseFeatures
-from hgde.kernels import encode, exp_origin, log_origin, sparse_matmul, translate_tangent
+from hgde.kernels import decode, encode, exp_origin, log_origin, sparse_matmul, translate_tangent
 from hgde.kernels.reference import resolve_activation
 from hgde.randomness import dropout as drop
 
@@ -106,12 +106,13 @@ class Encoder(nn.Module):
 
     def forward(self, features: Features) -> Tensor:
         """Points of the target space, ``[N, coordinates]``."""
-        if isinstance(features, SparseFeatures) and self._is_one_operation:
-            layer, target, source = self.linear, self.target, self.linear.manifold
-            assert layer.bias is not None and isinstance(source, PoincareBall) and isinstance(target, PoincareBall)
+        only, source, target = self.linear, self.linear.manifold, self.target
+        drops_states = self.training and self.state_dropout > 0
+        if isinstance(features, SparseFeatures) and only.bias is not None and not (self.hidden or drops_states):
             bent = self.activation if self.bends_last else "identity"
-            given = (layer.weight, layer.bias, source.c, target.c, bent, self.dropout, self.training)
-            return encode(features, *given)
+            if isinstance(source, PoincareBall) and isinstance(target, PoincareBall):
+                spaces = source.c, target.c
+                return encode(features, only.weight, only.bias, *spaces, bent, self.dropout, self.training)
         tangent = self.activate(self.linear.tangent(features, self.dropout), self.linear)
         for layer in self.hidden:
             assert isinstance(layer, HyperbolicLinear)
@@ -119,12 +120,6 @@ class Encoder(nn.Module):
         if isinstance(self.target, PoincareBall):
             return exp_origin(tangent, self.target.c)
         return self.target.expmap0(tangent)
-
-    @property
-    def _is_one_operation(self) -> bool:
-        """Whether it is a single layer from ball to ball: that has a fused pass."""
-        on_balls = isinstance(self.linear.manifold, PoincareBall) and isinstance(self.target, PoincareBall)
-        return on_balls and not self.hidden and not (self.training and self.state_dropout > 0)
 
     @torch.no_grad()
     def scale_to(self, features: Features, distance: float) -> None:
@@ -168,6 +163,9 @@ class NodeDecoder(nn.Module):
 
     def forward(self, z: Tensor) -> Tensor:
         """``[N, outputs]``: class logits or values."""
+        layer, drops = self.linear, self.training and self.dropout > 0
+        if isinstance(layer.manifold, PoincareBall) and layer.bias is not None and not drops:
+            return decode(z, layer.weight, layer.bias, layer.manifold.c)
         return self.linear.tangent(to_tangent(z, self.manifold), self.dropout)
 
 

@@ -47,3 +47,9 @@ ENCODER_BUFFERS = 20 * STRIP + CHUNK
 def encoder_scratch(width: int) -> int:
     """Doubles of buffer that the encoder needs."""
     return ENCODER_BUFFERS + 2 * STRIP * width
+
+
+ADD_UP, EXPONENTIAL, LOGARITHM, TRANSPORT, SHRINK = range(5)
+"""Row maps of a plan."""
+PHASE_FORWARD, MAP_FORWARD, PHASE_BACKWARD, MAP_BACKWARD = 4, 8, 6, 16
+"""Whole numbers by which a plan states each phase and each row map."""

@@ -143,7 +143,9 @@ def backward_channels(
         part = take(sync, phase + 1)
         while part < columns:
             first, after = cuts[part], cuts[part + 1]
-            senders_channels(first, after, start[after] - 1, start, receivers, order, d, here, g, table, index, tell, gz)
+            senders_channels(
+                first, after, start[after] - 1, start, receivers, order, d, here, g, table, index, tell, gz
+            )
             if step > 0:
                 conformal(first, after, d, at_step(step - 1, size, z, states), c, margin, b)
             part = next_part(sync, phase + 1)

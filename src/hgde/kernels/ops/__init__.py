@@ -1,8 +1,8 @@
 """The public operations: each checks its arguments and is served by the compiled kernels or by plain torch.
 
 ``tangent_sum, advance, diffuse, diffuse_steps, attend_steps`` move points along the edges of a graph,
-``tangent_sum_global`` and ``tangent_sum_global_linear`` between all pairs. What comes before and after them, from sparse
-features to points and from points to scores, is in :mod:`~hgde.kernels.ops.layers`.
+``follow`` takes them through a solver's stages, ``tangent_sum_global`` and ``tangent_sum_global_linear`` sum between
+all pairs. What comes before and after, from features to points to scores, is in :mod:`~hgde.kernels.ops.layers`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from hgde.graph import Graph
 from hgde.kernels import linear, reference
 from hgde.kernels.backend import Backend, get_backend, use_fused
 from hgde.kernels.cpu.load import prepare
-from hgde.kernels.ops import attending, attention, diffusion, encoding, links, pairs
+from hgde.kernels.ops import attending, attention, diffusion, encoding, following, links, pairs
 from hgde.kernels.ops.arguments import curvature, needs_gradient, report
 from hgde.kernels.ops.layers import log_origin
+from hgde.kernels.plans import Recipe
 from hgde.kernels.reference import Activation, resolve_activation
 from hgde.kernels.weights import (
     AttentionRule,
@@ -33,12 +34,16 @@ Eta = Tensor | Sequence[float]
 _WARM = {
     "edge": ("trajectories.backward_edges", "trajectories.forward_edges"),
     "channel": ("trajectories.backward_channels", "trajectories.forward_channels"),
-    "attention": ("attention.softmax", "attention.softmax_target", "attention.softmax_source"),
+    "attention": (
+        *attending.KERNELS,
+        *("attention.softmax", "attention.softmax_target", "attention.softmax_source"),
+    ),
     "global": ("pairs.forward", "pairs.backward", "rows.advance", "rows.advance_backward"),
     "origin": ("origin.forward", "origin.backward"),
     "links": links.KERNELS,
     "sparse": ("sparse.product", "sparse.drop"),
     "encoder": encoding.KERNELS,
+    "stages": following.KERNELS,
     "advance": ("rows.advance", "rows.advance_backward"),
     "solver": ("maps.log", "maps.log_backward", "rows.advance", "rows.advance_backward"),
     "transport": ("maps.transport", "maps.transport_backward", "maps.shrink", "maps.shrink_backward"),
@@ -49,10 +54,10 @@ def warm_up(*parts: str, dtype: torch.dtype = torch.float32) -> None:
     """Begin to compile the kernels of these parts of a model, in the background, unless they are there already.
 
     Parts: the weights (``edge``, ``attention``, which needs ``edge`` too, ``channel``, ``global``), ``origin`` for
-    encoders and decoders, ``encoder`` for one layer on sparse features, ``links`` for pairs, ``sparse`` for products with
-    sparse features, ``advance`` for steps from tangent
-    vectors at hand, ``solver`` for solvers that call the ball's exp and log, ``transport`` for those that carry vectors
-    too. Calling it before the data are read hides the time a first run takes; nothing depends on it.
+    encoders and decoders, ``encoder`` for one layer on sparse features, ``sparse`` for products with them, ``links``
+    for pairs, ``advance`` for steps from tangent vectors at hand, ``solver`` for solvers that call the ball's exp and
+    log, ``transport`` for those that carry vectors too, ``stages`` for solvers of several stages with constant weights
+    of edges. Calling it before the data are read hides the time a first run takes; nothing depends on it.
     """
     unknown = set(parts) - set(_WARM)
     if unknown:
@@ -213,6 +218,39 @@ def diffuse_steps(
     return z
 
 
+def follow(
+    z: Tensor,
+    graph: Graph,
+    weights: EdgeWeights,
+    c: Tensor | float,
+    recipe: Recipe,
+    z0: Tensor | None = None,
+    eta: Eta | None = None,
+    activation: str = "identity",
+) -> Tensor:
+    """The last state of a solver's trajectory from ``z`` with weights that do not change, in one compiled call.
+
+    Shapes as for :func:`diffuse`; ``recipe`` says what the solver does. Saved for the backward pass: what its maps were
+    given, about three states for each evaluation. Where :func:`follows` is false, call the solver itself.
+    """
+    _check(z, graph, weights)
+    c, eta, plan = curvature(c, z), _eta(eta, z), recipe.plan
+    first = None if eta is None else (z if z0 is None else z0)
+    following.prepare_for(z.dtype, needs_gradient(z, first, c, eta, *weight_tensors(weights)))
+    given = (z, first, c, eta, weights.values, weights.origin, graph.indptr, graph.indices)
+    mode = diffusion.MOVED if eta is None else diffusion.RESIDUAL
+    steps = (plan.forward, plan.backward, plan.numbers, following.shape_of(plan))
+    out, _, projected = following.follow(*given, *steps, mode, diffusion.ACTIVATION_CODES[activation])
+    report(projected)
+    result: Tensor = out
+    return result
+
+
+def follows(z: Tensor, weights: EdgeWeights) -> bool:
+    """Whether :func:`follow` serves these tensors."""
+    return z.numel() > 0 and use_fused("auto", z, *weight_tensors(weights))
+
+
 def attend_steps(
     z: Tensor,
     graph: Graph,
@@ -226,8 +264,8 @@ def attend_steps(
 ) -> Tensor:
     """:func:`diffuse_steps` with attention worked out anew at every state: ``heuler`` at ``tau = 1``.
 
-    The fused path is one node of autograd. It keeps one state per step, its edges' weights and two numbers a head and
-    node.
+    The fused path is one node of autograd and keeps one state per step. Scores, weights and their gradients are worked
+    out where they are used, none of them is stored for each edge but one number a head in the backward pass.
     """
     c, eta = curvature(c, z), _eta(eta, z)
     if eta is not None and z0 is None:
@@ -238,7 +276,7 @@ def attend_steps(
             return z
         learns = needs_gradient(z, z0, c, eta, rule.scoring, rule.edge)
         keep = learns and 8 * (z.numel() + 2 * graph.num_edges) <= diffusion.KEEP_BYTES
-        diffusion.prepare_for(z.dtype, False, learns)
+        attending.prepare_for(z.dtype, learns)
         mode = diffusion.MOVED if eta is None else diffusion.RESIDUAL
         given = (z, None if eta is None else z0, c, eta, rule.scoring, rule.edge, graph.indptr, graph.indices)
         code = diffusion.ACTIVATION_CODES[activation]

@@ -49,7 +49,7 @@ class Trajectory:
         self.eta = (0.0, 0.0, 0.0) if eta is None else tuple(eta.tolist())
         self.z0 = z if z0 is None else z0
         self.extra = None if extra is None else extra.contiguous()
-        given = (int(extra is not None), _pointer(self.extra))
+        given = (int(extra is not None), pointer(self.extra))
         if index is None:
             self.weight = weight.contiguous()
             self.weights: tuple[Any, ...] = (self.weight, given[1], given[0])
@@ -59,11 +59,6 @@ class Trajectory:
             self.scale = padded(scale)
             self.weights = (self.weight, self.index, *given, self.scale)
         self.work = (len(self.layout.indices) + 8 * self.rows) * self.width
-
-    def weigh(self, weight: Tensor) -> None:
-        """Take other weights of the edges from here on."""
-        self.weight = weight
-        self.weights = (weight, *self.weights[1:])
 
     def _common(self, z: Tensor, states: Tensor, kept: Tensor, b: Tensor) -> tuple[Any, ...]:
         layout, keeps = self.layout, kept.numel() > 0
@@ -87,14 +82,14 @@ class Trajectory:
         layout, gz, steps = self.layout, torch.empty_like(z), len(states) + 1
         by, b = layout.transposed(self.rows), torch.empty(self.rows, dtype=torch.float64)
         told = into.values
-        given: tuple[Any, ...] = (_pointer(into.extra),)
+        given: tuple[Any, ...] = (pointer(into.extra),)
         if self.channels:
             assert into.table is not None
             told = into.extra
             group = -(-layout.num_blocks // into.copies)
             given = (into.scale, into.table, into.table[0].numel(), group)
         args = (*self._common(z, states, kept, b), grad, into.sums, gz, into.z0, *given)
-        args += (int(told is not None), _pointer(told), into.tell, partial)
+        args += (int(told is not None), pointer(told), into.tell, partial)
         args += (by.blocks.numel() - 1, by.blocks, by.start, by.rows, by.order)
         buffers = scratch(self.width, layout.most_in_strip(self.width))
         name, work = _KERNELS[self.channels][1], 3 * steps * self.work
@@ -102,7 +97,8 @@ class Trajectory:
         return gz
 
 
-def _pointer(tensor: Tensor | None) -> Tensor | int:
+def pointer(tensor: Tensor | None) -> Tensor | int:
+    """A tensor for a kernel, or the null pointer."""
     return 0 if tensor is None else tensor
 
 

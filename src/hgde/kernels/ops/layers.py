@@ -152,3 +152,16 @@ def encode(
     product = sparse_matmul(features, weight, dropout, training, backend=backend)
     tangent = translate_tangent(product, bias * c.rsqrt(), c, backend)
     return exp_origin(resolve_activation(activation)(tangent), c_out, backend)
+
+
+def decode(z: Tensor, weight: Tensor, bias: Tensor, c: Tensor, backend: Backend = "auto") -> Tensor:
+    """``log_o(exp_o(log_o(z) W) ⊕ b)``: scores of points ``z [N, d]`` by a layer ``weight [d, k]``, ``bias [k]``.
+
+    The bias is the point ``sqrt(c) b`` of the unit ball. One operation on the fused path.
+    """
+    if z.dim() == 2 and use_fused(backend, z, weight, bias):
+        if needs_gradient(z, weight, bias, c):
+            prepare(("origin.forward", "origin.backward"), z.dtype)
+        out: Tensor = maps.decode(z, weight, bias, c)[0]
+        return out
+    return translate_tangent(log_origin(z, c, backend) @ weight, bias * c.rsqrt(), c, backend)

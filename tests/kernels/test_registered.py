@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from hgde.diffusion.recording import record
 from hgde.kernels import (
     AttentionRule,
     AttentionWeights,
@@ -11,10 +12,13 @@ from hgde.kernels import (
     FusedBall,
     advance,
     attend_steps,
+    decode,
     diffuse,
     diffuse_steps,
     edge_values,
+    encode,
     exp_origin,
+    follow,
     log_origin,
     sparse_matmul,
     tangent_sum,
@@ -23,7 +27,8 @@ from hgde.kernels import (
     translate_tangent,
 )
 from hgde.kernels.cpu.sizes import EXP, LOG, TRANSLATE
-from hgde.kernels.ops import attending, attention, diffusion, graphs, maps, pairs, sparse
+from hgde.kernels.ops import attending, attention, diffusion, encoding, following, graphs, maps, pairs, sparse
+from hgde.solvers.registry import resolve
 from kernels.graphs import awkward, points, vectors, weights
 from kernels.test_sparse import features
 
@@ -48,12 +53,36 @@ def samples(dtype=torch.float64, nodes=9, width=3):
     scoring = leaf(vectors(width, 4, 6, dtype=dtype))
     x, dense = features(dtype), leaf(vectors(40, 3, dtype=dtype))
     point = leaf(0.3 * vectors(1, width, 5, dtype=dtype)[0])
+    plan, keys = record(resolve("hrk4"), 2.0, 1.0).plan, torch.tensor([3, 5])
     edges = (z, z0, c, eta, values, None, None, origin, *pattern)
     channels = (z, z0, c, eta, table, scale, index, edge, *pattern)
     return {
         "diffuse, edges": (diffusion.diffuse, (*edges, 2, diffusion.RESIDUAL, 3, True)),
         "diffuse, channels": (diffusion.diffuse, (*channels, 2, diffusion.RESIDUAL, 3, False)),
         "diffuse, sums": (diffusion.diffuse, (z, None, c, None, values, *(None,) * 3, *pattern, 1, 0, 0, False)),
+        "follow": (
+            following.follow,
+            (
+                z,
+                z0,
+                c,
+                eta,
+                values,
+                origin,
+                *pattern,
+                plan.forward,
+                plan.backward,
+                plan.numbers,
+                following.shape_of(plan),
+                diffusion.RESIDUAL,
+                3,
+            ),
+        ),
+        "decode": (
+            maps.decode,
+            (z, leaf(vectors(width, 4, 3, dtype=dtype)), leaf(0.2 * vectors(1, 4, 5, dtype=dtype)[0]), c),
+        ),
+        "encode": (encoding.encode, (x.values, keys, x.indptr, x.indices, dense, point, c, leaf(c), 0.4, 3)),
         "attend": (attending.attend, (z, z0, c, eta, scoring, edge, *pattern, 2, diffusion.RESIDUAL, 3, 0.2, True)),
         "advance": (diffusion.advance, (z, v, z0, c, eta, diffusion.RESIDUAL, 1)),
         "attention": (attention.attention, (target, source, edge, *pattern, 0.2)),
@@ -96,6 +125,14 @@ def public():
         found[f"diffuse, {kind}"] = (step, (z, c, *tensors))
         found[f"tangent_sum, {kind}"] = (lambda *a, step=step: step(*a, function=tangent_sum), (z, c, *tensors))
     a = leaf(weights("edge", graph, 3)[0][0])
+    recipe = record(resolve("hrk4"), 1.0, 1.0)
+    stages = lambda z, z0, c, eta, a: follow(z, graph, EdgeWeights(a), c, recipe, z0, eta)  # noqa: E731  # a name for an expression
+    found["follow"] = (stages, (z, z0, c, eta, a))
+    bias, matrix, sparse_features = leaf(0.3 * vectors(1, 3, 5)[0]), leaf(vectors(40, 3)), features()
+    layer = lambda w, b, c, e: encode(sparse_features, w, b, c, e, "tanh", backend="fused")  # noqa: E731  # a name for an expression
+    scores_ = lambda z, w, b, c: decode(z, w, b, c, "fused")  # noqa: E731  # a name for an expression
+    found["decode"] = (scores_, (z, leaf(vectors(3, 4, 3)), leaf(0.2 * vectors(1, 4, 5)[0]), c))
+    found["encode"] = (layer, (matrix, bias, c, leaf(c)))
     two = lambda z, z0, c, eta, a: diffuse_steps(z, graph, EdgeWeights(a), c, 2, z0, eta, backend="fused")  # noqa: E731  # a name for an expression
     found["diffuse_steps"] = (two, (z, z0, c, eta, a))
     found["advance"] = (lambda z, v, c, eta: advance(z, v, c, z0.detach(), eta, backend="fused"), (z, v, c, eta))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import lru_cache
 from itertools import pairwise
 from typing import Literal, Protocol
 
@@ -10,10 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from hgde.diffusion import BoundFlow, GraphFlow
+from hgde.diffusion.recording import NotRecordable, record
 from hgde.diffusion.stability import stability
 from hgde.geometry import Manifold, PoincareBall
 from hgde.graph import Graph
-from hgde.kernels import FusedBall, attend_steps, diffuse_steps
+from hgde.kernels import EdgeWeights, FusedBall, attend_steps, diffuse_steps, follow, follows
+from hgde.kernels.plans import Recipe
 from hgde.sections import Chosen
 from hgde.solvers import HRK4, Flow, HEuler, InputError, Method, Solution, configured, odeint
 from hgde.solvers.dynamics import Dynamics
@@ -94,6 +97,8 @@ class HPDEBlock(nn.Module):
             return ()
         if isinstance(self.method, HEuler):
             return self.flow.diffusivity.kernels if self.step == 1.0 else (*self.flow.diffusivity.kernels, "solver")
+        if self.flow.diffusivity.constant_in_time and self.flow.diffusivity.kernels == ("edge",) and self._recipe:
+            return ("stages",)
         return (*self.flow.diffusivity.kernels, "solver", *(() if isinstance(self.method, HRK4) else ("transport",)))
 
     def forward(self, z0: Tensor, graph: Graph) -> Tensor:
@@ -106,9 +111,20 @@ class HPDEBlock(nn.Module):
         rule = flow.diffusivity.rule(graph, z0.dtype) if self._is_plain_iteration() and bound.c is not None else None
         if rule is not None and bound.c is not None:
             return attend_steps(z0, graph, rule, bound.c, int(self.time), z0, flow.eta, flow.activation)
+        if bound.c is not None and isinstance(weights, EdgeWeights) and isinstance(flow.activation, str):
+            recipe = self._recipe if follows(z0, weights) else None
+            if recipe is not None:
+                return follow(z0, graph, weights, bound.c, recipe, z0, flow.eta, flow.activation)
         if torch.compiler.is_compiling() and not self.method.adaptive:
             return self._march(bound)
         return self.integrate(bound, [0.0, self.time]).final
+
+    @property
+    def _recipe(self) -> Recipe | None:
+        """What the solver does, if it can be written down."""
+        if self.gradient != "backprop" or torch.compiler.is_compiling():
+            return None
+        return _recipe(self.method, self.time, self.step)
 
     def _march(self, bound: BoundFlow) -> Tensor:
         """The steps alone, for ``torch.compile`` and ``torch.export``: what :func:`odeint` checks are values."""
@@ -160,6 +176,15 @@ class HPDEBlock(nn.Module):
 
     def extra_repr(self) -> str:
         return f"time={self.time}, method={self.method.name}, step={self.step}, gradient={self.gradient}"
+
+
+@lru_cache(maxsize=64)
+def _recipe(method: Method, time: float, step: float) -> Recipe | None:
+    try:
+        return record(method, time, step)
+    except NotRecordable as reason:
+        logger.debug("%s is stepped through: %s", method.name, reason)
+        return None
 
 
 def _solving_space(manifold: Manifold) -> Manifold:

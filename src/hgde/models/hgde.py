@@ -188,7 +188,7 @@ class HGDE(Model):
     def begin(self, features: Features, graph: Graph) -> None:
         weight = self.encoder.linear.weight
         if weight.device.type == "cpu" and isinstance(self.manifold, PoincareBall):
-            sparse = ("sparse",) if isinstance(features, SparseFeatures) else ()
+            sparse = ("sparse", "encoder") if isinstance(features, SparseFeatures) else ()
             warm_up(*self.block.kernels, "origin", *sparse, dtype=weight.dtype)
         if self.start_distance > 0:
             self.encoder.scale_to(features, self.start_distance)

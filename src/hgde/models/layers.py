@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from hgde.geometry import Euclidean, Lorentz, Manifold, PoincareBall, Product, ball, manifold_parameter
 from hgde.graph import Features, SparseFeatures
-from hgde.kernels import exp_origin, log_origin, sparse_matmul, translate_tangent
+from hgde.kernels import decode, encode, exp_origin, log_origin, sparse_matmul, translate_tangent
 from hgde.kernels.reference import resolve_activation
 from hgde.randomness import dropout as drop
 
@@ -119,6 +119,13 @@ class Encoder(nn.Module):
 
     def forward(self, features: Features) -> Tensor:
         """Points of the target space, ``[N, coordinates]``."""
+        only, source, target = self.linear, self.linear.manifold, self.target
+        drops_states = self.training and self.state_dropout > 0
+        if isinstance(features, SparseFeatures) and only.bias is not None and not (self.hidden or drops_states):
+            bent = self.activation if self.bends_last else "identity"
+            if isinstance(source, PoincareBall) and isinstance(target, PoincareBall):
+                spaces = source.c, target.c
+                return encode(features, only.weight, only.bias, *spaces, bent, self.dropout, self.training)
         tangent = self.activate(self.linear.tangent(features, self.dropout), self.linear)
         for layer in self.hidden:
             assert isinstance(layer, HyperbolicLinear)
@@ -174,6 +181,9 @@ class NodeDecoder(nn.Module):
 
     def forward(self, z: Tensor) -> Tensor:
         """``[N, outputs]``: class logits or values."""
+        layer, drops = self.linear, self.training and self.dropout > 0
+        if isinstance(layer.manifold, PoincareBall) and layer.bias is not None and not drops:
+            return decode(z, layer.weight, layer.bias, layer.manifold.c)
         return self.linear.tangent(to_tangent(z, self.manifold), self.dropout)
 
 

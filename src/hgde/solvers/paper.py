@@ -222,7 +222,5 @@ class HAM(Method):
 
 
 def _transported(manifold: Manifold, x: Tensor, queue: Sequence[Past]) -> list[Tensor]:
-    """The queue's slopes parallel-transported to ``x``, in one batch."""
-    points = torch.stack([past.point for past in queue])
-    slopes = torch.stack([past.slope for past in queue])
-    return list(manifold.transport(points, x.expand_as(points), slopes).unbind(0))
+    """The queue's slopes parallel-transported to ``x``."""
+    return [manifold.transport(past.point, x, past.slope) for past in queue]

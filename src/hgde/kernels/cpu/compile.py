@@ -42,8 +42,8 @@ for name, path in (("hgde", sys.argv[1]), ("hgde.kernels", sys.argv[2])):
 from hgde.kernels.cpu.compile import serve
 serve()
 """
-#: What machine code may leave to the C library: ``fma`` on processors without it, and copies.
-_KNOWN = ("llvm.", "fma", "mem")
+#: What machine code may leave to the C library: ``fma`` on processors without it, copies, and giving way to others.
+_KNOWN = ("llvm.", "fma", "mem", "sched_yield")
 _OPTIONS = {"nogil": True, "error_model": "numpy", "boundscheck": False}
 _NOT_COMPILED = ("__init__.py", "layout.py", "load.py", "threads.py")
 #: Building blocks are never called from Python.

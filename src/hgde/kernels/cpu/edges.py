@@ -1,6 +1,7 @@
-"""Passes over the edges of a graph: one step of diffusion. Its gradient is in :mod:`~hgde.kernels.cpu.gradients`.
+"""Passes over the edges of a graph: one step of diffusion. Its gradient is in :mod:`~hgde.kernels.cpu.gradients`,
+whole trajectories in :mod:`~hgde.kernels.cpu.trajectories`.
 
-A pass works on a range of *blocks* of rows. Blocks depend on the graph alone, each writes its own rows and its own line
+A pass works on *blocks* of rows. Blocks depend on the graph alone, each writes its own rows and its own line
 of ``partial``, and those lines are added in order afterwards: the result does not depend on the number of threads.
 Within a block, rows go by strips and edges by chunks: inner products of a chunk first, then the scalars of all its
 edges in one vectorised loop, then the sums while the neighbours' rows are still in cache.
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hgde.kernels.cpu.compile import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
+from hgde.kernels.cpu.compile import block, inlined
 from hgde.kernels.cpu.exponential import PUSHED, SCALARS
 from hgde.kernels.cpu.lanes import LANES, fma, larger, line, load, prefetch, spread, store, total, wide
 from hgde.kernels.cpu.rows import flow_strip
@@ -33,12 +34,10 @@ strip_rows = inlined(strip_rows_)
 """Where the matrices of a strip begin in the buffer of doubles."""
 
 
-@kernel
-def conformal(
-    begin: Int, end: Int, s: Doubles, blocks: Ints, d: Int, z: Reals, c: Double, margin: Double, b: Doubles
-) -> None:
-    """``b_i = 1 - c|z_i|^2``, summed in doubles, never below that of the dtype's limit."""
-    for i in range(blocks[begin], blocks[end]):
+@inlined
+def conformal(first: int, after: int, d: int, z: Any, c: float, margin: float, b: Any) -> None:
+    """``b_i = 1 - c|z_i|^2`` of some rows, summed in doubles, never below that of the dtype's limit."""
+    for i in range(first, after):
         p = spread(0.0)
         for k in range(0, d, LANES):
             own = wide(z, i * d + k)
@@ -176,50 +175,46 @@ def gather_channels(
             store(s, v + place, b[first + r] * load(s, v + place) - load(s, push + place) * own)
 
 
-@kernel
-def forward_edges(
-    begin: Int, end: Int, s: Doubles, blocks: Ints, indptr: Ints, indices: Ints, d: Int, z: Reals, b: Doubles,
-    values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int, code: Int, e0: Double, e1: Double, e2: Double,
-    c: Double, margin: Double, keep: Int, kept: Doubles, memo: Doubles, apart: Int, out: Reals, partial: Doubles,
+@block
+def step_edges(
+    part: int, s: Any, blocks: Any, indptr: Any, indices: Any, d: int, z: Any, b: Any, values: Any, origin: Any,
+    anchored: int, z0: Any, mode: int, code: int, e0: float, e1: float, e2: float, c: float, margin: float, keep: int,
+    kept: Any, memo: Any, apart: int, out: Any, b_out: Any, partial: Any,
 ) -> None:  # fmt: skip
-    """``out = F(z)`` for the rows of blocks ``begin .. end - 1``; if ``keep``, the sums go to ``kept``."""
+    """``out = F(z)`` and its ``b_out`` for the rows of a block; if ``keep``, the sums go to ``kept``."""
     v, moved, rows = BUFFERS, BUFFERS + STRIP * d, strip_rows(d)
-    for part in range(begin, end):
-        last = indptr[blocks[part + 1]] - 1
-        for first in range(blocks[part], blocks[part + 1], rows):
-            n = min(rows, blocks[part + 1] - first)
-            gather_edges(
-                first, n, last, indptr, indices, d, z, b, values, origin, anchored, c, s, v, keep, memo, 0, apart
-            )
-            if keep != 0:
-                for k in range(0, n * d, LANES):
-                    store(kept, first * d + k, load(s, v + k))
-            partial[part * PARTIALS + PROJECTED] += flow_strip(
-                z, first, n, d, z0, s, v, moved, mode, code, e0, e1, e2, c, margin, out
-            )
-
-
-@kernel
-def forward_channels(
-    begin: Int, end: Int, s: Doubles, blocks: Ints, indptr: Ints, indices: Ints, d: Int, z: Reals, b: Doubles,
-    table: Reals, index: Ints, weighted: Int, edge: Reals, scale: Reals, z0: Reals, mode: Int, code: Int, e0: Double,
-    e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept: Doubles, memo: Doubles, apart: Int, out: Reals,
-    partial: Doubles,
-) -> None:  # fmt: skip
-    """:func:`forward_edges` for weights per channel; ``kept`` are the sums before they are scaled."""
-    v, moved, push, rows = BUFFERS, BUFFERS + STRIP * d, BUFFERS + 2 * STRIP * d, strip_rows(d)
-    for part in range(begin, end):
-        last = indptr[blocks[part + 1]] - 1
-        for first in range(blocks[part], blocks[part + 1], rows):
-            n = min(rows, blocks[part + 1] - first)
-            gather_channels(
-                first, n, last, indptr, indices, d, z, b, table, index, weighted, edge, c, s, v, push, keep, memo, 0,
-                apart,
-            )  # fmt: skip
+    last = indptr[blocks[part + 1]] - 1
+    for first in range(blocks[part], blocks[part + 1], rows):
+        n = min(rows, blocks[part + 1] - first)
+        gather_edges(first, n, last, indptr, indices, d, z, b, values, origin, anchored, c, s, v, keep, memo, 0, apart)
+        if keep != 0:
             for k in range(0, n * d, LANES):
-                if keep != 0:
-                    store(kept, first * d + k, load(s, v + k))
-                store(s, v + k, load(s, v + k) * wide(scale, first * d + k))
-            partial[part * PARTIALS + PROJECTED] += flow_strip(
-                z, first, n, d, z0, s, v, moved, mode, code, e0, e1, e2, c, margin, out
-            )
+                store(kept, first * d + k, load(s, v + k))
+        partial[part * PARTIALS + PROJECTED] += flow_strip(
+            z, first, n, d, z0, s, v, moved, mode, code, e0, e1, e2, c, margin, out
+        )
+        conformal(first, first + n, d, out, c, margin, b_out)
+
+
+@block
+def step_channels(
+    part: int, s: Any, blocks: Any, indptr: Any, indices: Any, d: int, z: Any, b: Any, table: Any, index: Any,
+    weighted: int, edge: Any, scale: Any, z0: Any, mode: int, code: int, e0: float, e1: float, e2: float, c: float,
+    margin: float, keep: int, kept: Any, memo: Any, apart: int, out: Any, b_out: Any, partial: Any,
+) -> None:  # fmt: skip
+    """:func:`step_edges` for weights per channel; ``kept`` are the sums before they are scaled."""
+    v, moved, push, rows = BUFFERS, BUFFERS + STRIP * d, BUFFERS + 2 * STRIP * d, strip_rows(d)
+    last = indptr[blocks[part + 1]] - 1
+    for first in range(blocks[part], blocks[part + 1], rows):
+        n = min(rows, blocks[part + 1] - first)
+        gather_channels(
+            first, n, last, indptr, indices, d, z, b, table, index, weighted, edge, c, s, v, push, keep, memo, 0, apart
+        )
+        for k in range(0, n * d, LANES):
+            if keep != 0:
+                store(kept, first * d + k, load(s, v + k))
+            store(s, v + k, load(s, v + k) * wide(scale, first * d + k))
+        partial[part * PARTIALS + PROJECTED] += flow_strip(
+            z, first, n, d, z0, s, v, moved, mode, code, e0, e1, e2, c, margin, out
+        )
+        conformal(first, first + n, d, out, c, margin, b_out)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hgde.kernels.cpu.compile import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
+from hgde.kernels.cpu.compile import block, inlined
 from hgde.kernels.cpu.edges import (
     AHEAD,
     ALONG,
@@ -187,60 +187,51 @@ def receive_edges(
     return ec
 
 
-@kernel
+@block
 def receivers_edges(
-    begin: Int, end: Int, s: Doubles, blocks: Ints, indptr: Ints, indices: Ints, d: Int, z: Reals, b: Doubles,
-    values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int, code: Int, e0: Double, e1: Double, e2: Double,
-    c: Double, margin: Double, keep: Int, kept: Doubles, memo: Doubles, apart: Int, grad: Reals, g: Reals, gz: Reals,
-    gz0: Reals, gorigin: Doubles, wanted: Int, gvalues: Reals, tell: Reals, partial: Doubles,
+    part: int, s: Any, blocks: Any, indptr: Any, indices: Any, d: int, z: Any, b: Any, values: Any, origin: Any,
+    anchored: int, z0: Any, mode: int, code: int, e0: float, e1: float, e2: float, c: float, margin: float, keep: int,
+    kept: Any, memo: Any, apart: int, grad: Any, g: Any, gz: Any, gz0: Any, gorigin: Any, wanted: int, gvalues: Any,
+    tell: Any, partial: Any,
 ) -> None:  # fmt: skip
-    """First pass. Without ``keep``, ``apart`` is the most edges a strip has."""
+    """First pass over a block; ``gz`` may be ``grad``. Without ``keep``, ``apart`` is the most edges a strip has."""
     size, rows = STRIP * d, strip_rows(d)
     v, moved, gm, gz_, gu = BUFFERS, BUFFERS + size, BUFFERS + 2 * size, BUFFERS + 3 * size, BUFFERS + 4 * size
-    for part in range(begin, end):
-        last = indptr[blocks[part + 1]] - 1
-        for first in range(blocks[part], blocks[part + 1], rows):
-            n = min(rows, blocks[part + 1] - first)
-            known, at = memo, 0
-            if keep != 0:
-                for k in range(0, n * d, LANES):
-                    store(s, v + k, load(kept, first * d + k))
-            else:
-                known, at = s, BUFFERS + 7 * size - indptr[first]
-                gather_edges(
-                    first, n, last, indptr, indices, d, z, b, values, origin, anchored, c, s, v, 1, known, at, apart
-                )
-            flow_strip_backward(
-                z, first, n, d, z0, s, v, moved, gm, gz_, gu, mode, code, e0, e1, e2, c, margin, grad, gz0, partial,
-                part * PARTIALS,
-            )  # fmt: skip
-            begin_rows(first, n, d, z, s, gu, g)
-            if anchored != 0:
-                origin_backward(first, n, d, z, b, origin, c, s, gz_, gu, gorigin, partial, part * PARTIALS)
-            partial[part * PARTIALS] += receive_edges(
-                first, n, indptr, indices, d, z, b, values, c, s, gz_, gu, known, at, apart, wanted, gvalues, tell
+    last = indptr[blocks[part + 1]] - 1
+    for first in range(blocks[part], blocks[part + 1], rows):
+        n = min(rows, blocks[part + 1] - first)
+        known, at = memo, 0
+        if keep != 0:
+            for k in range(0, n * d, LANES):
+                store(s, v + k, load(kept, first * d + k))
+        else:
+            known, at = s, BUFFERS + 7 * size - indptr[first]
+            gather_edges(
+                first, n, last, indptr, indices, d, z, b, values, origin, anchored, c, s, v, 1, known, at, apart
             )
-            end_rows(first, n, d, s, gz_, gz)
+        flow_strip_backward(
+            z, first, n, d, z0, s, v, moved, gm, gz_, gu, mode, code, e0, e1, e2, c, margin, grad, gz0, partial,
+            part * PARTIALS,
+        )  # fmt: skip
+        begin_rows(first, n, d, z, s, gu, g)
+        if anchored != 0:
+            origin_backward(first, n, d, z, b, origin, c, s, gz_, gu, gorigin, partial, part * PARTIALS)
+        partial[part * PARTIALS] += receive_edges(
+            first, n, indptr, indices, d, z, b, values, c, s, gz_, gu, known, at, apart, wanted, gvalues, tell
+        )
+        end_rows(first, n, d, s, gz_, gz)
 
 
-@kernel
+@block
 def senders_edges(
-    begin: Int, end: Int, s: Doubles, blocks: Ints, start: Ints, receivers: Ints, order: Ints, d: Int, z: Reals,
-    g: Reals, tell: Reals, gz: Reals,
+    first_row: int, after: int, last: int, start: Any, receivers: Any, order: Any, d: int, z: Any, g: Any, tell: Any,
+    gz: Any,
 ) -> None:  # fmt: skip
     """Second pass: ``gz_j += sum_i p (z_j - z_i) + q g_i + r z_j`` over the edges that leave ``j``."""
-    last = start[blocks[end]] - 1
-    for j in range(blocks[begin], blocks[end]):
+    for j in range(first_row, after):
         for first in range(start[j], start[j + 1], CHUNK):
             stop = min(first + CHUNK, start[j + 1])
-            to_z = 0.0
-            for place in range(first, stop):
-                ahead, e = min(place + AHEAD, last), TOLD * order[place]
-                prefetch(tell, TOLD * order[min(place + 2 * AHEAD, last)])
-                for k in range(receivers[ahead] * d, (receivers[ahead] + 1) * d, line(z)):
-                    prefetch(z, k)
-                    prefetch(g, k)
-                to_z += np.float64(tell[e + 2]) + np.float64(tell[e + 3])
+            to_z = senders_chunk(first, stop, last, receivers, order, d, z, g, tell)
             for k in range(0, d, LANES):
                 own, here = load(z, j * d + k), zeros(z)
                 for place in range(first, stop):
@@ -248,6 +239,22 @@ def senders_edges(
                     here = fma(tell[e], own - load(z, at), fma(tell[e + 1], load(g, at), here))
                 rest = fma(to_z, wide(z, j * d + k), widened(here))
                 store(gz, j * d + k, wide(gz, j * d + k) + rest)
+
+
+@inlined
+def senders_chunk(
+    first: int, stop: int, last: int, receivers: Any, order: Any, d: int, z: Any, g: Any, tell: Any
+) -> float:
+    """Ask for the rows that a chunk of edges needs; ``sum_i r`` over the chunk."""
+    to_z = 0.0
+    for place in range(first, stop):
+        ahead, e = min(place + AHEAD, last), TOLD * order[place]
+        prefetch(tell, TOLD * order[min(place + 2 * AHEAD, last)])
+        for k in range(receivers[ahead] * d, (receivers[ahead] + 1) * d, line(z)):
+            prefetch(z, k)
+            prefetch(g, k)
+        to_z += np.float64(tell[e + 2]) + np.float64(tell[e + 3])
+    return to_z
 
 
 @block
@@ -307,70 +314,61 @@ def receive_channels(
     return ec
 
 
-@kernel
+@block
 def receivers_channels(
-    begin: Int, end: Int, s: Doubles, blocks: Ints, group: Int, indptr: Ints, indices: Ints, d: Int, z: Reals,
-    b: Doubles, table: Reals, index: Ints, weighted: Int, edge: Reals, scale: Reals, z0: Reals, mode: Int, code: Int,
-    e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept: Doubles, memo: Doubles, apart: Int,
-    grad: Reals, g: Reals, gz: Reals, gz0: Reals, gscale: Reals, gtable: Doubles, stride: Int, wanted: Int,
-    gedge: Reals, tell: Reals, partial: Doubles,
+    part: int, s: Any, blocks: Any, indptr: Any, indices: Any, d: int, z: Any, b: Any, table: Any, index: Any,
+    weighted: int, edge: Any, scale: Any, z0: Any, mode: int, code: int, e0: float, e1: float, e2: float, c: float,
+    margin: float, keep: int, kept: Any, memo: Any, apart: int, grad: Any, g: Any, gz: Any, gz0: Any, gscale: Any,
+    gtable: Any, copy: int, wanted: int, gedge: Any, tell: Any, partial: Any,
 ) -> None:  # fmt: skip
-    """:func:`receivers_edges` for weights per channel; ``g`` is at the sums before they are scaled, block ``p`` adds to
-    copy ``p // group`` of the table's gradient."""
+    """:func:`receivers_edges` for weights per channel; ``g`` is at the sums before they are scaled, the table's
+    gradient is added to from place ``copy`` on."""
     size, rows = STRIP * d, strip_rows(d)
     v, moved, gm, gz_, gu = BUFFERS, BUFFERS + size, BUFFERS + 2 * size, BUFFERS + 3 * size, BUFFERS + 4 * size
     summed, push = BUFFERS + 5 * size, BUFFERS + 6 * size
-    for part in range(begin, end):
-        last = indptr[blocks[part + 1]] - 1
-        for first in range(blocks[part], blocks[part + 1], rows):
-            n = min(rows, blocks[part + 1] - first)
-            known, at = memo, 0
-            if keep != 0:
-                for k in range(0, n * d, LANES):
-                    store(s, summed + k, load(kept, first * d + k))
-            else:
-                known, at = s, BUFFERS + 7 * size - indptr[first]
-                gather_channels(
-                    first, n, last, indptr, indices, d, z, b, table, index, weighted, edge, c, s, summed, push, 1,
-                    known, at, apart,
-                )  # fmt: skip
+    last = indptr[blocks[part + 1]] - 1
+    for first in range(blocks[part], blocks[part + 1], rows):
+        n = min(rows, blocks[part + 1] - first)
+        known, at = memo, 0
+        if keep != 0:
             for k in range(0, n * d, LANES):
-                store(s, v + k, load(s, summed + k) * wide(scale, first * d + k))
-            flow_strip_backward(
-                z, first, n, d, z0, s, v, moved, gm, gz_, gu, mode, code, e0, e1, e2, c, margin, grad, gz0, partial,
-                part * PARTIALS,
+                store(s, summed + k, load(kept, first * d + k))
+        else:
+            known, at = s, BUFFERS + 7 * size - indptr[first]
+            gather_channels(
+                first, n, last, indptr, indices, d, z, b, table, index, weighted, edge, c, s, summed, push, 1, known,
+                at, apart,
             )  # fmt: skip
-            for k in range(0, n * d, LANES):
-                along = load(s, gu + k)
-                store(gscale, first * d + k, fma(along, load(s, summed + k), wide(gscale, first * d + k)))
-                store(s, gu + k, along * wide(scale, first * d + k))
-            begin_rows(first, n, d, z, s, gu, g)
-            partial[part * PARTIALS] += receive_channels(
-                first, n, indptr, indices, d, z, b, table, index, weighted, edge, c, s, gz_, gu, known, at, apart,
-                gtable, part // group * stride, wanted, gedge, tell,
-            )  # fmt: skip
-            end_rows(first, n, d, s, gz_, gz)
+        for k in range(0, n * d, LANES):
+            store(s, v + k, load(s, summed + k) * wide(scale, first * d + k))
+        flow_strip_backward(
+            z, first, n, d, z0, s, v, moved, gm, gz_, gu, mode, code, e0, e1, e2, c, margin, grad, gz0, partial,
+            part * PARTIALS,
+        )  # fmt: skip
+        for k in range(0, n * d, LANES):
+            along = load(s, gu + k)
+            store(gscale, first * d + k, fma(along, load(s, summed + k), wide(gscale, first * d + k)))
+            store(s, gu + k, along * wide(scale, first * d + k))
+        begin_rows(first, n, d, z, s, gu, g)
+        partial[part * PARTIALS] += receive_channels(
+            first, n, indptr, indices, d, z, b, table, index, weighted, edge, c, s, gz_, gu, known, at, apart, gtable,
+            copy, wanted, gedge, tell,
+        )  # fmt: skip
+        end_rows(first, n, d, s, gz_, gz)
 
 
-@kernel
+@block
 def senders_channels(
-    begin: Int, end: Int, s: Doubles, blocks: Ints, start: Ints, receivers: Ints, order: Ints, d: Int, z: Reals,
-    g: Reals, table: Reals, index: Ints, tell: Reals, gz: Reals,
+    first_row: int, after: int, last: int, start: Any, receivers: Any, order: Any, d: int, z: Any, g: Any, table: Any,
+    index: Any, tell: Any, gz: Any,
 ) -> None:  # fmt: skip
     """:func:`senders_edges` for weights per channel."""
-    last = start[blocks[end]] - 1
-    for j in range(blocks[begin], blocks[end]):
+    for j in range(first_row, after):
         for first in range(start[j], start[j + 1], CHUNK):
             stop = min(first + CHUNK, start[j + 1])
-            to_z = 0.0
             for place in range(first, stop):
-                ahead, e = min(place + AHEAD, last), TOLD * order[place]
-                prefetch(tell, TOLD * order[min(place + 2 * AHEAD, last)])
-                prefetch(index, order[ahead])
-                for k in range(receivers[ahead] * d, (receivers[ahead] + 1) * d, line(z)):
-                    prefetch(z, k)
-                    prefetch(g, k)
-                to_z += np.float64(tell[e + 2]) + np.float64(tell[e + 3])
+                prefetch(index, order[min(place + AHEAD, last)])
+            to_z = senders_chunk(first, stop, last, receivers, order, d, z, g, tell)
             for k in range(0, d, LANES):
                 own, here = load(z, j * d + k), zeros(z)
                 for place in range(first, stop):

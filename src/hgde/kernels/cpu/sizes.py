@@ -41,3 +41,17 @@ def pairs_scratch(heads: int) -> int:
 
 LINK_SCALARS = 8
 """Scalars kept for each pair of a chunk when links are decoded."""
+
+ENCODER_BUFFERS = 20 * STRIP + CHUNK
+"""Where the matrices of a strip begin when features are encoded: after two sets of scalars and a chunk of entries."""
+
+
+def encoder_scratch(width: int) -> int:
+    """Doubles of buffer that the encoder needs."""
+    return ENCODER_BUFFERS + 2 * STRIP * width
+
+
+ADD_UP, EXPONENTIAL, LOGARITHM, TRANSPORT, SHRINK = range(5)
+"""Row maps of a plan."""
+PHASE_FORWARD, MAP_FORWARD, PHASE_BACKWARD, MAP_BACKWARD = 4, 8, 6, 16
+"""Whole numbers by which a plan states each phase and each row map."""

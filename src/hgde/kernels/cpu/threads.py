@@ -17,8 +17,9 @@ from torch import Tensor
 
 from hgde.kernels.cpu.load import function
 
-#: Inner-loop operations that make it worth waking another thread.
-MIN_WORK = 700_000
+#: Inner-loop operations that make it worth waking another thread: for one job, and for a kernel that goes through
+#: phases, whose caller works on until the other arrives.
+MIN_WORK, MIN_SHARED = 700_000, 150_000
 
 _lock = threading.Lock()
 _workers: list[SimpleQueue[Any]] = []
@@ -84,6 +85,60 @@ def run(
         return
     cuts = [min(blocks, align * (groups * t // threads)) for t in range(threads + 1)]
     _spread([(_part, (kernel, cuts[t], cuts[t + 1], scratch, plain)) for t in range(threads)])
+
+
+def run_together(
+    name: str, dtype: torch.dtype, phases: int, most_parts: int, work: int, scratch: int, args: tuple[Any, ...]
+) -> None:
+    """A kernel that goes through ``phases``, see :mod:`hgde.kernels.cpu.phases`, by as many threads as are free.
+
+    The arguments are those of :func:`run`; ``most_parts`` is the largest number of parts that a phase has.
+    """
+    kernel = function(name, REAL[dtype])
+    sync = torch.zeros(2 * phases, dtype=torch.int32)
+    plain = (sync.data_ptr(), *(a.data_ptr() if isinstance(a, Tensor) else a for a in args))
+    threads = min(torch.get_num_threads(), most_parts, max(1, work // MIN_SHARED))
+    helpers = [_Helper(kernel, scratch, plain) for _ in range(threads - 1)]
+    _ensure(len(helpers))
+    for inbox, helper in zip(_workers, helpers, strict=False):
+        inbox.put((helper.join, (), _UNREAD))
+    try:
+        kernel(buffer(scratch), *plain)
+    finally:
+        for helper in helpers:
+            helper.leave()
+
+
+class _Helper:
+    """A worker's part in a shared call. One that has not begun when the work is done is no longer wanted."""
+
+    def __init__(self, kernel: Callable[..., None], scratch: int, args: tuple[Any, ...]) -> None:
+        self._call, self._begun, self._done = (kernel, scratch, args), threading.Lock(), threading.Lock()
+        self._done.acquire()
+
+    def join(self) -> None:
+        if not self._begun.acquire(blocking=False):
+            return
+        kernel, scratch, args = self._call
+        try:
+            kernel(buffer(scratch), *args)
+        finally:
+            self._done.release()
+
+    def leave(self) -> None:
+        """Wait for the worker if it has begun: it still reads what the caller is about to free."""
+        if not self._begun.acquire(blocking=False):
+            self._done.acquire()
+
+
+class _Unread:
+    """Where the workers' word that they are done goes if nobody waits for it."""
+
+    def put(self, _: Any) -> None:
+        return
+
+
+_UNREAD = _Unread()
 
 
 def _spread(jobs: list[tuple[Callable[..., None], tuple[Any, ...]]]) -> None:

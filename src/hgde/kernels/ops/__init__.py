@@ -1,8 +1,8 @@
 """The public operations: each checks its arguments and is served by the compiled kernels or by plain torch.
 
 ``tangent_sum, advance, diffuse, diffuse_steps, attend_steps`` move points along the edges of a graph,
-``tangent_sum_global`` and ``tangent_sum_global_linear`` between all pairs, ``exp_origin, log_origin,
-translate_tangent`` are maps at the origin, ``sparse_matmul`` is the product with sparse features.
+``follow`` takes them through a solver's stages, ``tangent_sum_global`` and ``tangent_sum_global_linear`` sum between
+all pairs. What comes before and after, from features to points to scores, is in :mod:`~hgde.kernels.ops.layers`.
 """
 
 from __future__ import annotations
@@ -11,16 +11,15 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from hgde import randomness
-from hgde.geometry import ball, numerics
-from hgde.graph import Graph, SparseFeatures
+from hgde.graph import Graph
 from hgde.kernels import linear, reference
 from hgde.kernels.backend import Backend, get_backend, use_fused
 from hgde.kernels.cpu.load import prepare
-from hgde.kernels.cpu.sizes import EXP, LOG, TRANSLATE
-from hgde.kernels.ops import attending, attention, diffusion, links, maps, pairs, sparse
+from hgde.kernels.ops import attending, attention, diffusion, encoding, following, links, pairs
+from hgde.kernels.ops.arguments import curvature, needs_gradient, report
+from hgde.kernels.ops.layers import log_origin
+from hgde.kernels.plans import Recipe
 from hgde.kernels.reference import Activation, resolve_activation
 from hgde.kernels.weights import (
     AttentionRule,
@@ -33,18 +32,18 @@ from hgde.kernels.weights import (
 
 Eta = Tensor | Sequence[float]
 _WARM = {
-    "edge": ("edges.forward_edges", "gradients.receivers_edges", "gradients.senders_edges", "edges.conformal"),
-    "channel": (
-        "edges.forward_channels",
-        "gradients.receivers_channels",
-        "gradients.senders_channels",
-        "edges.conformal",
+    "edge": ("trajectories.backward_edges", "trajectories.forward_edges"),
+    "channel": ("trajectories.backward_channels", "trajectories.forward_channels"),
+    "attention": (
+        *attending.KERNELS,
+        *("attention.softmax", "attention.softmax_target", "attention.softmax_source"),
     ),
-    "attention": ("attention.softmax", "attention.softmax_target", "attention.softmax_source"),
     "global": ("pairs.forward", "pairs.backward", "rows.advance", "rows.advance_backward"),
     "origin": ("origin.forward", "origin.backward"),
-    "links": ("links.norms", "links.logits", "links.around", "links.gradient"),
+    "links": links.KERNELS,
     "sparse": ("sparse.product", "sparse.drop"),
+    "encoder": encoding.KERNELS,
+    "stages": following.KERNELS,
     "advance": ("rows.advance", "rows.advance_backward"),
     "solver": ("maps.log", "maps.log_backward", "rows.advance", "rows.advance_backward"),
     "transport": ("maps.transport", "maps.transport_backward", "maps.shrink", "maps.shrink_backward"),
@@ -55,9 +54,10 @@ def warm_up(*parts: str, dtype: torch.dtype = torch.float32) -> None:
     """Begin to compile the kernels of these parts of a model, in the background, unless they are there already.
 
     Parts: the weights (``edge``, ``attention``, which needs ``edge`` too, ``channel``, ``global``), ``origin`` for
-    encoders and decoders, ``links`` for pairs, ``sparse`` for sparse features, ``advance`` for steps from tangent
-    vectors at hand, ``solver`` for solvers that call the ball's exp and log, ``transport`` for those that carry vectors
-    too. Calling it before the data are read hides the time a first run takes; nothing depends on it.
+    encoders and decoders, ``encoder`` for one layer on sparse features, ``sparse`` for products with them, ``links``
+    for pairs, ``advance`` for steps from tangent vectors at hand, ``solver`` for solvers that call the ball's exp and
+    log, ``transport`` for those that carry vectors too, ``stages`` for solvers of several stages with constant weights
+    of edges. Calling it before the data are read hides the time a first run takes; nothing depends on it.
 
     >>> warm_up("edge", "origin")      # returns at once
     """
@@ -97,19 +97,6 @@ def _eta(eta: Eta | None, like: Tensor) -> Tensor | None:
     return three
 
 
-def _curvature(c: Tensor | float, like: Tensor) -> Tensor:
-    return c if isinstance(c, Tensor) else torch.tensor(c, dtype=torch.float64, device=like.device)
-
-
-def _report(projected: Tensor) -> None:
-    if numerics.counting_projections():
-        numerics.record_projections(projected)
-
-
-def _needs_gradient(*tensors: Tensor | None) -> bool:
-    return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
-
-
 def _fused_steps(
     z: Tensor,
     graph: Graph,
@@ -130,13 +117,13 @@ def _fused_steps(
         weight, extra = weights.values, weights.origin
     else:
         weight = edge_values(graph, weights, "fused")
-    learns = _needs_gradient(z, z0, c, eta, weight, scale, extra)
+    learns = needs_gradient(z, z0, c, eta, weight, scale, extra)
     keep = learns and 8 * (z.numel() + 2 * graph.num_edges) <= diffusion.KEEP_BYTES
     diffusion.prepare_for(z.dtype, index is not None, learns)
     out, _, _, projected = diffusion.diffuse(
         z, z0, c, eta, weight, scale, index, extra, graph.indptr, graph.indices, steps, mode, code, keep
     )
-    _report(projected)
+    report(projected)
     result: Tensor = out
     return result
 
@@ -157,7 +144,7 @@ def tangent_sum(z: Tensor, graph: Graph, weights: LocalWeights, c: Tensor | floa
     [0.2747, 0.0]
     """
     _check(z, graph, weights)
-    c = _curvature(c, z)
+    c = curvature(c, z)
     if use_fused(backend, z, *weight_tensors(weights)):
         return _fused_steps(z, graph, weights, c, 1, None, None, diffusion.SUMS, 0)
     return reference.tangent_sum(z, graph, weights, c).to(z.dtype)
@@ -182,15 +169,15 @@ def advance(
     >>> [round(number, 4) for number in advance(z, torch.tensor([[0.5, 0.0]]), c=1.0)[0].tolist()]      # tanh 0.5
     [0.4621, 0.0]
     """
-    c, eta = _curvature(c, z), _eta(eta, z)
+    c, eta = curvature(c, z), _eta(eta, z)
     if isinstance(activation, str) and use_fused(backend, z, v, z0):
         resolve_activation(activation)
         mode = diffusion.MOVED if eta is None else diffusion.RESIDUAL
         code = diffusion.ACTIVATION_CODES[activation]
-        if _needs_gradient(z, v, z0, c, eta):
+        if needs_gradient(z, v, z0, c, eta):
             prepare(("rows.advance", "rows.advance_backward"), z.dtype)
         out, projected = diffusion.advance(z, v, None if eta is None else z0, c, eta, mode, code)
-        _report(projected)
+        report(projected)
         result: Tensor = out
         return result
     return reference.advance(z, v, c, z0, eta, activation)
@@ -246,7 +233,7 @@ def diffuse_steps(
     True
     """
     _check(z, graph, weights)
-    c, eta = _curvature(c, z), _eta(eta, z)
+    c, eta = curvature(c, z), _eta(eta, z)
     if eta is not None and z0 is None:
         z0 = z
     if isinstance(activation, str) and use_fused(backend, z, z0, *weight_tensors(weights)):
@@ -263,6 +250,56 @@ def diffuse_steps(
     return z
 
 
+def follow(
+    z: Tensor,
+    graph: Graph,
+    weights: EdgeWeights,
+    c: Tensor | float,
+    recipe: Recipe,
+    z0: Tensor | None = None,
+    eta: Eta | None = None,
+    activation: str = "identity",
+) -> Tensor:
+    """The last state of a solver's trajectory from ``z`` with weights that do not change, in one compiled call.
+
+    Shapes as for :func:`diffuse`; ``recipe`` says what the solver does. Saved for the backward pass: what its maps were
+    given, about three states for each evaluation. Where :func:`follows` is false, call the solver itself.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.diffusion.recording import record
+    >>> from hgde.kernels import EdgeWeights
+    >>> from hgde.solvers.registry import resolve
+    >>> z, pair = torch.tensor([[0.4, 0.0], [-0.4, 0.0]]), Graph.from_edges([(0, 1)])
+    >>> recipe = record(resolve("hrk4"), 2.0, 1.0)      # two steps of one
+    >>> end = follow(z, pair, EdgeWeights(torch.tensor([0.25, 0.25])), 1.0, recipe)
+    >>> bool((end.norm(dim=1) < z.norm(dim=1)).all())      # the two have come closer
+    True
+    """
+    _check(z, graph, weights)
+    c, eta, plan = curvature(c, z), _eta(eta, z), recipe.plan
+    first = None if eta is None else (z if z0 is None else z0)
+    following.prepare_for(z.dtype, needs_gradient(z, first, c, eta, *weight_tensors(weights)))
+    given = (z, first, c, eta, weights.values, weights.origin, graph.indptr, graph.indices)
+    mode = diffusion.MOVED if eta is None else diffusion.RESIDUAL
+    steps = (plan.forward, plan.backward, plan.numbers, following.shape_of(plan))
+    out, _, projected = following.follow(*given, *steps, mode, diffusion.ACTIVATION_CODES[activation])
+    report(projected)
+    result: Tensor = out
+    return result
+
+
+def follows(z: Tensor, weights: EdgeWeights) -> bool:
+    """Whether :func:`follow` serves these tensors: plain ones on the CPU.
+
+    >>> import torch
+    >>> from hgde.kernels import EdgeWeights
+    >>> follows(torch.zeros(2, 3), EdgeWeights(torch.tensor([0.25, 0.25])))
+    True
+    """
+    return z.numel() > 0 and use_fused("auto", z, *weight_tensors(weights))
+
+
 def attend_steps(
     z: Tensor,
     graph: Graph,
@@ -276,8 +313,8 @@ def attend_steps(
 ) -> Tensor:
     """:func:`diffuse_steps` with attention worked out anew at every state: ``heuler`` at ``tau = 1``.
 
-    The fused path is one node of autograd. It keeps one state per step, its edges' weights and two numbers a head and
-    node.
+    The fused path is one node of autograd and keeps one state per step. Scores, weights and their gradients are worked
+    out where they are used, none of them is stored for each edge but one number a head in the backward pass.
 
     >>> import torch
     >>> from hgde import Graph
@@ -286,21 +323,21 @@ def attend_steps(
     >>> attend_steps(z, pair, AttentionRule(torch.zeros(2, 2)), 1.0, steps=3, eta=(1.0, 0.6, 0.1)).shape
     torch.Size([2, 2])
     """
-    c, eta = _curvature(c, z), _eta(eta, z)
+    c, eta = curvature(c, z), _eta(eta, z)
     if eta is not None and z0 is None:
         z0 = z
     if isinstance(activation, str) and use_fused(backend, z, z0, rule.scoring, rule.edge):
         resolve_activation(activation)
         if steps == 0:
             return z
-        learns = _needs_gradient(z, z0, c, eta, rule.scoring, rule.edge)
+        learns = needs_gradient(z, z0, c, eta, rule.scoring, rule.edge)
         keep = learns and 8 * (z.numel() + 2 * graph.num_edges) <= diffusion.KEEP_BYTES
-        diffusion.prepare_for(z.dtype, False, learns)
+        attending.prepare_for(z.dtype, learns)
         mode = diffusion.MOVED if eta is None else diffusion.RESIDUAL
         given = (z, None if eta is None else z0, c, eta, rule.scoring, rule.edge, graph.indptr, graph.indices)
         code = diffusion.ACTIVATION_CODES[activation]
         out, *_, projected = attending.attend(*given, steps, mode, code, rule.negative_slope, keep)
-        _report(projected)
+        report(projected)
         result: Tensor = out
         return result
     for _ in range(steps):
@@ -320,7 +357,7 @@ def edge_values(graph: Graph, weights: LocalWeights, backend: Backend = "auto") 
     [0.5, 0.25]
     """
     if isinstance(weights, AttentionWeights) and use_fused(backend, *weight_tensors(weights)):
-        if _needs_gradient(weights.target, weights.source, weights.edge):
+        if needs_gradient(weights.target, weights.source, weights.edge):
             prepare(tuple(f"attention.softmax{part}" for part in ("", "_target", "_source")), weights.target.dtype)
         given = (weights.target, weights.source, weights.edge, graph.indptr, graph.indices, weights.negative_slope)
         values: Tensor = attention.attention(*given)[0]
@@ -345,9 +382,9 @@ def tangent_sum_global(z: Tensor, q: Tensor, k: Tensor, c: Tensor | float, backe
             f"q and k must both be [num_nodes, heads, width] with {z.shape[0]} nodes, "
             f"got {list(q.shape)} and {list(k.shape)}"
         )
-    c = _curvature(c, z)
+    c = curvature(c, z)
     if use_fused(backend, z, q, k):
-        if _needs_gradient(z, q, k, c):
+        if needs_gradient(z, q, k, c):
             prepare(("pairs.forward", "pairs.backward"), z.dtype)
         out: Tensor = pairs.all_pairs(z, q, k, c)[0]
         return out
@@ -369,12 +406,12 @@ def tangent_sum_global_linear(
     """
     if len(z) <= landmarks:
         return tangent_sum_global(z, q, k, c, backend)
-    c = _curvature(c, z)
+    c = curvature(c, z)
     slope, flat = linear.line_slope(q, k), c.to(z.dtype)
 
     def exact(y: Tensor, key: Tensor) -> Tensor:
         if use_fused(backend, z, q, k):
-            if _needs_gradient(z, q, k, c):
+            if needs_gradient(z, q, k, c):
                 prepare(("pairs.forward", "pairs.backward"), z.dtype)
             out: Tensor = pairs.some_pairs(z, q, y, key, c)[0]
             return out
@@ -384,131 +421,3 @@ def tangent_sum_global_linear(
         return linear.recomputed(linear.centroid_sum, z, q, y, key, flat, slope)
 
     return linear.with_landmarks(exact, cheap, z, k, landmarks, 2 / reference.conformal(z, flat))
-
-
-def link_logits(
-    z: Tensor,
-    pairs: Tensor,
-    c: Tensor | float,
-    r: Tensor | float = 2.0,
-    t: Tensor | float = 1.0,
-    backend: Backend = "auto",
-) -> Tensor:
-    """``(r - d(z_i, z_j)^2) / t`` of the pairs ``[2, m]`` of points ``z [N, d]``: log-odds of links, ``[m]``.
-
-    Cost ``m d``. The fused path stores three numbers for each pair; the gradient of a point is added up in the order of
-    its pairs, so it has the same bits at any number of threads.
-
-    >>> import torch
-    >>> z = torch.tensor([[0.0, 0.0], [0.5, 0.0]])
-    >>> logit = link_logits(z, torch.tensor([[0], [1]]), c=1.0)      # 2 - (2 artanh 0.5)^2
-    >>> round(logit.item(), 4)
-    0.7931
-    """
-    if pairs.dim() != 2 or pairs.shape[0] != 2 or pairs.is_floating_point():
-        raise ValueError(f"pairs must be whole numbers [2, m], got {pairs.dtype} {list(pairs.shape)}")
-    c = _curvature(c, z)
-    if z.dim() == 2 and use_fused(backend, z):
-        if _needs_gradient(z, c, *(x for x in (r, t) if isinstance(x, Tensor))):
-            prepare(_WARM["links"], z.dtype)
-        out: Tensor = links.link_logits(z, pairs, c, _curvature(r, z), _curvature(t, z))[0]
-        return out
-    return reference.link_logits(z, pairs, c, r, t)
-
-
-def _at_origin(x: Tensor, c: Tensor, point: Tensor | None, kind: int) -> Tensor:
-    if _needs_gradient(x, c, point):
-        prepare(("origin.forward", "origin.backward"), x.dtype)
-    out, projected = maps.at_origin(x, c, point, kind)
-    if kind == EXP:
-        _report(projected)
-    result: Tensor = out
-    return result
-
-
-def exp_origin(u: Tensor, c: Tensor, backend: Backend = "auto") -> Tensor:
-    """``exp_o(u)`` for ``u [N, d]``, projected into the ball; one pass each way where the fused kernels serve.
-
-    >>> import torch
-    >>> round(exp_origin(torch.tensor([[0.5, 0.0]]), torch.tensor(1.0))[0, 0].item(), 4)      # tanh 0.5
-    0.4621
-    """
-    if u.dim() == 2 and use_fused(backend, u):
-        return _at_origin(u, c, None, EXP)
-    return ball.expmap0(u, c)
-
-
-def log_origin(z: Tensor, c: Tensor, backend: Backend = "auto") -> Tensor:
-    """``log_o(z)`` for ``z [N, d]``; one pass each way where the fused kernels serve.
-
-    >>> import torch
-    >>> round(log_origin(torch.tensor([[0.5, 0.0]]), torch.tensor(1.0))[0, 0].item(), 4)      # artanh 0.5
-    0.5493
-    """
-    if z.dim() == 2 and use_fused(backend, z):
-        return _at_origin(z, c, None, LOG)
-    return ball.logmap0(z, c)
-
-
-def translate_tangent(u: Tensor, point: Tensor, c: Tensor, backend: Backend = "auto") -> Tensor:
-    """``log_o(exp_o(u) ⊕ b)`` for vectors ``u [N, d]`` and one point ``b [d]`` (eq. mobius-bias-addition).
-
-    The result is ``alpha u + beta b`` with two scalars for each row that depend on ``|u|^2``, ``<u, b>`` and ``|b|^2``
-    alone: ``e = T u`` with ``T = tanh(r)/r``, ``B_e = 1/cosh^2 r``, and with ``D = B_e B_b + c|e + b|^2``
-    ``e ⊕ b = ((B_e + c|e + b|^2) e + B_e b) / D``. So two operations of size ``N d``, the rest on columns.
-
-    >>> import torch
-    >>> u, o = torch.tensor([[0.5, 0.1]]), torch.zeros(2)
-    >>> torch.allclose(translate_tangent(u, o, torch.tensor(1.0)), u)      # by the origin: nothing moves
-    True
-    """
-    if use_fused(backend, u, point):
-        return _at_origin(u, c, point, TRANSLATE)
-    return reference.translate_tangent(u, point, c)
-
-
-def _drop_values(values: Tensor, p: float, generator: torch.Generator | None = None) -> Tensor:
-    """Each value set to zero with probability ``p``, the rest divided by ``1 - p``."""
-    if generator is None:
-        return functional.dropout(values, p)
-    keep = torch.rand(values.shape, generator=generator, device=values.device) >= p
-    return values * keep / (1 - p) if p < 1 else torch.zeros_like(values)
-
-
-def sparse_matmul(
-    features: SparseFeatures,
-    weight: Tensor,
-    dropout: float = 0.0,
-    training: bool = False,
-    generator: torch.Generator | None = None,
-    backend: Backend = "auto",
-) -> Tensor:
-    """``dropout(features) @ weight``: ``[N, F] x [F, d] -> [N, d]``, differentiable in ``weight``.
-
-    Cost ``nnz d`` forward and backward. The backward pass gathers over the transpose, which is worked out once per
-    pattern, so its result does not depend on the number of threads.
-
-    >>> import scipy.sparse
-    >>> import torch
-    >>> from hgde import SparseFeatures
-    >>> words = SparseFeatures.from_scipy(scipy.sparse.eye(3, format="csr"))
-    >>> sparse_matmul(words, torch.ones(3, 2)).tolist()
-    [[1.0, 1.0], [1.0, 1.0], [1.0, 1.0]]
-    """
-    if weight.dim() != 2 or weight.shape[0] != features.shape[1]:
-        raise ValueError(f"weight must be [{features.shape[1]}, width] for these features, got {list(weight.shape)}")
-    if not 0 <= dropout <= 1:
-        raise ValueError(f"dropout is a probability between 0 and 1, got {dropout}")
-    values = features.values
-    drops = training and dropout > 0
-    generator = randomness.generator() if generator is None else generator
-    if not values.requires_grad and use_fused(backend, values, weight):
-        if drops:
-            prepare(("sparse.drop", "sparse.product"), values.dtype)
-            values = sparse.drop(values, sparse.draw_keys(generator), dropout)
-        out: Tensor = sparse.sparse_product(weight, values, features.indptr, features.indices, features.shape[1], False)
-        return out
-    if drops:
-        values = _drop_values(values, dropout, generator)
-    gathered = values[:, None] * weight[features.indices]
-    return weight.new_zeros(features.shape[0], weight.shape[1]).index_add(0, features.rows, gathered)

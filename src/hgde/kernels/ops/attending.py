@@ -7,34 +7,49 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hgde.kernels.cpu.sizes import LOG, PARTIALS, PROJECTED
-from hgde.kernels.ops import attention, maps
-from hgde.kernels.ops.diffusion import RESIDUAL, Gradients, Step
-from hgde.kernels.ops.register import like, operation, ordered_sum, padded, unpadded
+from hgde.kernels.cpu.load import prepare
+from hgde.kernels.cpu.sizes import PARTIALS, PROJECTED, scratch
+from hgde.kernels.cpu.threads import run_together
+from hgde.kernels.ops.diffusion import RESIDUAL, Gradients, Trajectory, pointer
+from hgde.kernels.ops.register import LANES, like, operation, ordered_sum, padded, unpadded
+
+KERNELS = ("attentive.backward", "attentive.forward")
+GIVEN = "Tensor z, Tensor? z0, Tensor c, Tensor? eta, Tensor scoring, Tensor? edge, Tensor indptr, Tensor indices"
 
 
-def _padded_rows(scoring: Tensor, width: int) -> Tensor:
-    return torch.nn.functional.pad(scoring, (0, 0, 0, width - scoring.shape[0]))
+def prepare_for(dtype: torch.dtype, learns: bool) -> None:
+    """Begin to compile what a trajectory with attention needs, and its gradient if it ``learns``."""
+    prepare(KERNELS if learns else KERNELS[1:], dtype)
 
 
-class _Scores:
-    """Scores and weights at a state."""
+class _Attending:
+    """What does not change along a trajectory, as the kernels take it."""
 
-    def __init__(self, scoring: Tensor, edge: Tensor | None, indptr: Tensor, indices: Tensor, slope: float) -> None:
-        self.scoring, self.heads, self.edge, self.slope = scoring, scoring.shape[1] // 2, edge, slope
-        self.pattern = (indptr, indices)
+    def __init__(
+        self, z: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None, scoring: Tensor, edge: Tensor | None,
+        indptr: Tensor, indices: Tensor, mode: int, code: int, slope: float,
+    ) -> None:  # fmt: skip
+        first, none = None if z0 is None else padded(z0), z.new_empty(0)
+        self.path = Trajectory(z, first, c, eta, none, None, None, None, indptr, indices, mode, code)
+        self.layout, self.slope, self.z = self.path.layout, slope, z
+        self.heads = scoring.shape[1] // 2
+        self.scoring = padded(scoring.T)
+        self.edge = None if edge is None else edge.contiguous()
+        self.most = self.layout.most_in_strip(self.path.width)
+        self.work = self.path.work + 20 * self.heads * len(self.layout.indices)
+        self.buffers = scratch(self.path.width, self.most) + (2 + self.heads) * self.most + LANES
 
-    def at(self, state: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """``log_o`` of a state, and both parts of its scores."""
-        tangent = maps.at_origin(state, c, None, LOG)[0]
-        target, source = (part.contiguous() for part in (tangent @ self.scoring).split(self.heads, 1))
-        return tangent, target, source
-
-    def weights(self, state: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Weights of the edges, and each row's largest score and normaliser."""
-        _, target, source = self.at(state, c)
-        found: tuple[Tensor, Tensor, Tensor] = attention.attention(target, source, self.edge, *self.pattern, self.slope)
-        return found
+    def common(self, states: Tensor, kept: Tensor, copies: int) -> tuple[Any, ...]:
+        """Arguments of both kernels; what belongs to a state is there twice forward, this one's and the next's."""
+        path, layout, keeps = self.path, self.layout, kept.numel() > 0
+        b = torch.empty(copies * path.rows, dtype=torch.float64)
+        scores = torch.empty(copies * path.rows * 2 * self.heads, dtype=torch.float64)
+        return (
+            *(len(states) + 1, layout.num_blocks, layout.blocks, path.rows, layout.indptr, layout.indices, path.width),
+            *(self.z, states, b, self.heads, self.scoring, scores, self.slope),
+            *(int(self.edge is not None), pointer(self.edge), self.most, path.z0, path.mode, path.code, *path.eta),
+            *(path.c, path.margin, int(keeps), kept, len(layout.indices) if keeps else self.most),
+        )
 
 
 def _shapes(
@@ -43,13 +58,11 @@ def _shapes(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     width, nodes, edges = (z.shape[1] + 7) // 8 * 8, z.shape[0], indices.shape[0]
     kept = z.new_empty((steps if keep else 0, nodes * width + 2 * edges), dtype=torch.float64)
-    rows = z.new_empty((steps, 2, nodes, scoring.shape[1] // 2), dtype=torch.float64)
-    between = z.new_empty((steps - 1, nodes, width))
-    return like(z), between, kept, z.new_empty((steps, edges)), rows, z.new_empty((), dtype=torch.int64)
+    return like(z), z.new_empty((steps - 1, nodes, width)), kept, z.new_empty((), dtype=torch.int64)
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    ctx.save_for_backward(*inputs[:8], *output[1:5])
+    ctx.save_for_backward(*inputs[:8], *output[1:3])
     ctx.plain = inputs[8:12]
 
 
@@ -60,8 +73,7 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 
 @operation(
-    "attend(Tensor z, Tensor? z0, Tensor c, Tensor? eta, Tensor scoring, Tensor? edge, Tensor indptr, Tensor indices, "
-    "int steps, int mode, int code, float slope, bool keep) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    f"attend({GIVEN}, int steps, int mode, int code, float slope, bool keep) -> (Tensor, Tensor, Tensor, Tensor)",
     fake=_shapes,
     backward=_backward,
     save=_save,
@@ -70,24 +82,16 @@ def attend(
     z: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None, scoring: Tensor, edge: Tensor | None, indptr: Tensor,
     indices: Tensor, steps: int, mode: int, code: int, slope: float, keep: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """``steps`` applications of the flow: last state, states between, what each step kept, its weights ``[E]``, its
-    rows' largest scores and normalisers, points projected."""
+    """``steps`` applications of the flow: last state, states between, what each step kept, points projected."""
     state = padded(z)
-    scores = _Scores(_padded_rows(scoring, state.shape[1]), edge, indptr, indices, slope)
-    first = None if z0 is None else padded(z0)
-    states = state.new_empty((steps - 1, *state.shape))
+    pass_ = _Attending(state, z0, c, eta, scoring, edge, indptr, indices, mode, code, slope)
+    states, out = state.new_empty((steps - 1, *state.shape)), torch.empty_like(state)
     kept = torch.empty((steps if keep else 0, state.numel() + 2 * len(indices)), dtype=torch.float64)
-    weights = z.new_empty((steps, len(indices)))
-    rows = torch.empty((steps, 2, len(z), scores.heads), dtype=torch.float64)
-    step = Step(state, c, eta, weights[0], None, None, None, indptr, indices, mode, code)
-    partial = torch.zeros(step.layout.num_blocks, PARTIALS, dtype=torch.float64)
-    for k in range(steps):
-        weights[k], rows[k, 0], rows[k, 1] = scores.weights(state, c)
-        step.weigh(weights[k])
-        out = states[k] if k < steps - 1 else torch.empty_like(state)
-        step.forward(state, state if first is None else first, kept[k] if keep else kept, out, partial)
-        state = out
-    return unpadded(state, z.shape[1]), states, kept, weights, rows, partial[:, PROJECTED].sum().to(torch.int64)
+    blocks = pass_.layout.num_blocks
+    partial = torch.zeros(blocks, PARTIALS, dtype=torch.float64)
+    args = (*pass_.common(states, kept, 2), out, partial)
+    run_together("attentive.forward", z.dtype, steps + 1, blocks, steps * pass_.work, pass_.buffers, args)
+    return unpadded(out, z.shape[1]), states, kept, partial[:, PROJECTED].sum().to(torch.int64)
 
 
 def _gradient_shapes(
@@ -101,44 +105,34 @@ def _gradient_shapes(
 
 
 @operation(
-    "attend_backward(Tensor grad, Tensor z, Tensor? z0, Tensor c, Tensor? eta, Tensor scoring, Tensor? edge, "
-    "Tensor indptr, Tensor indices, Tensor states, Tensor kept, Tensor weights, Tensor rows, int steps, int mode, "
-    "int code, float slope, bool wanted) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    f"attend_backward(Tensor grad, {GIVEN}, Tensor states, Tensor kept, int steps, int mode, int code, float slope, "
+    "bool wanted) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
     fake=_gradient_shapes,
 )
 def attend_backward(
     grad: Tensor, z: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None, scoring: Tensor, edge: Tensor | None,
-    indptr: Tensor, indices: Tensor, states: Tensor, kept: Tensor, weights: Tensor, rows: Tensor, steps: int,
-    mode: int, code: int, slope: float, wanted: bool,
+    indptr: Tensor, indices: Tensor, states: Tensor, kept: Tensor, steps: int, mode: int, code: int, slope: float,
+    wanted: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Gradients of ``z, z0, c, eta, scoring, edge``; those of absent or unwanted ones are empty."""
     state, width, none = padded(z), z.shape[1], z.new_empty(0)
-    scores = _Scores(_padded_rows(scoring, state.shape[1]), edge, indptr, indices, slope)
-    first = None if z0 is None else padded(z0)
-    step = Step(state, c, eta, weights[0], None, None, None, indptr, indices, mode, code)
-    into = Gradients(step, state, True)
-    assert into.values is not None
-    partial = torch.zeros(step.layout.num_blocks, PARTIALS, dtype=torch.float64)
-    gscoring, gc = torch.zeros_like(scores.scoring), torch.zeros((), dtype=torch.float64)
-    gedge = torch.zeros_like(edge) if edge is not None and wanted else none
-    g = padded(grad)
-    for k in range(steps - 1, -1, -1):
-        at = state if k == 0 else states[k - 1]
-        step.weigh(weights[k])
-        into.values.zero_()
-        g = step.backward(at, at if first is None else first, kept[k] if len(kept) else kept, g, into, partial)
-        tangent, target, source = scores.at(at, c)
-        given = (target, source, edge, indptr, indices, rows[k, 0], rows[k, 1], slope, wanted)
-        gtarget, gsource, more = attention.attention_backward(into.values, *given)
-        both = torch.cat([gtarget, gsource], 1)
-        gscoring.addmm_(tangent.T, both)
-        back, gc_scores, _ = maps.at_origin_backward(both @ scores.scoring.T, at, c, None, LOG)
-        g += back
-        gc += gc_scores
-        if gedge.numel():
-            gedge += more
-    total = ordered_sum(partial)
+    pass_ = _Attending(state, z0, c, eta, scoring, edge, indptr, indices, mode, code, slope)
+    layout, path, heads = pass_.layout, pass_.path, pass_.heads
+    into, gz = Gradients(path, state, False), torch.empty_like(state)
+    by, edges = layout.transposed(path.rows), len(layout.indices)
+    columns = by.blocks.numel() - 1
+    gedge = torch.zeros_like(pass_.edge) if pass_.edge is not None and wanted else none
+    partial = torch.zeros(layout.num_blocks, PARTIALS, dtype=torch.float64)
+    lines = torch.zeros(columns, 2 * heads * path.width + 1, dtype=torch.float64)
+    args = (
+        *(*pass_.common(states, kept, 1), padded(grad), into.sums, gz, into.z0),
+        *(torch.empty(path.rows * 2 * heads, dtype=torch.float64), int(gedge.numel() > 0), gedge),
+        *(z.new_empty(edges * heads), lines, into.tell, partial, columns, by.blocks, by.start, by.rows, by.order),
+    )
+    work = 3 * steps * pass_.work
+    run_together("attentive.backward", z.dtype, 2 * steps + 1, layout.num_blocks, work, pass_.buffers, args)
+    total, scored = ordered_sum(partial), ordered_sum(lines)
     gz0 = unpadded(into.z0, width) if z0 is not None and mode == RESIDUAL else none
     geta = none if eta is None else total[1:4].to(eta.dtype)
-    curvature = (total[0] + gc).to(c.dtype).reshape(c.shape)
-    return unpadded(g, width), gz0, curvature, geta, gscoring[:width].contiguous(), gedge
+    gscoring = scored[:-1].view(2 * heads, path.width)[:, :width].T.to(scoring.dtype).contiguous()
+    return unpadded(gz, width), gz0, (total[0] + scored[-1]).to(c.dtype).reshape(c.shape), geta, gscoring, gedge

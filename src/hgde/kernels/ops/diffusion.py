@@ -14,7 +14,7 @@ from hgde.geometry import numerics
 from hgde.kernels.cpu.layout import even_blocks, layout_of, narrowed
 from hgde.kernels.cpu.load import prepare
 from hgde.kernels.cpu.sizes import ELU, IDENTITY, LEAKY_RELU, PARTIALS, PROJECTED, RELU, TANH, scratch
-from hgde.kernels.cpu.threads import run
+from hgde.kernels.cpu.threads import run, run_together
 from hgde.kernels.ops.register import like, operation, ordered_sum, padded, unpadded
 
 TABLE_COPIES = 8
@@ -24,23 +24,22 @@ TOLD = 4
 SUMS, MOVED, RESIDUAL = 0, 1, 2
 ACTIVATION_CODES = {"identity": IDENTITY, "relu": RELU, "leaky_relu": LEAKY_RELU, "tanh": TANH, "elu": ELU}
 _KERNELS = {
-    False: ("edges.forward_edges", "gradients.receivers_edges", "gradients.senders_edges"),
-    True: ("edges.forward_channels", "gradients.receivers_channels", "gradients.senders_channels"),
+    False: ("trajectories.forward_edges", "trajectories.backward_edges"),
+    True: ("trajectories.forward_channels", "trajectories.backward_channels"),
 }
 
 
 def prepare_for(dtype: torch.dtype, channels: bool, learns: bool) -> None:
     """Begin to compile what a trajectory with such weights needs, and its gradient if it ``learns``."""
-    forward, *backward = _KERNELS[channels]
-    prepare(("edges.conformal", forward, *(backward if learns else ())), dtype)
+    prepare(_KERNELS[channels][: 2 if learns else 1], dtype)
 
 
-class Step:
-    """The arguments of one step that do not change along a trajectory."""
+class Trajectory:
+    """What does not change along the steps of a trajectory."""
 
     def __init__(
-        self, z: Tensor, c: Tensor, eta: Tensor | None, weight: Tensor, scale: Tensor | None, index: Tensor | None,
-        extra: Tensor | None, indptr: Tensor, indices: Tensor, mode: int, code: int,
+        self, z: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None, weight: Tensor, scale: Tensor | None,
+        index: Tensor | None, extra: Tensor | None, indptr: Tensor, indices: Tensor, mode: int, code: int,
     ) -> None:  # fmt: skip
         self.layout = layout_of(indptr, indices)
         self.rows, self.width = z.shape
@@ -48,8 +47,9 @@ class Step:
         self.c, self.margin = float(c), numerics.limits(z.dtype).margin
         self.mode, self.code = mode, code
         self.eta = (0.0, 0.0, 0.0) if eta is None else tuple(eta.tolist())
+        self.z0 = z if z0 is None else z0
         self.extra = None if extra is None else extra.contiguous()
-        given = (int(extra is not None), _pointer(self.extra))
+        given = (int(extra is not None), pointer(self.extra))
         if index is None:
             self.weight = weight.contiguous()
             self.weights: tuple[Any, ...] = (self.weight, given[1], given[0])
@@ -58,64 +58,54 @@ class Step:
             self.weight, self.index = padded(weight), narrowed(index)
             self.scale = padded(scale)
             self.weights = (self.weight, self.index, *given, self.scale)
-            self.given = given
-        self.b = torch.empty(self.rows, dtype=torch.float64)
         self.work = (len(self.layout.indices) + 8 * self.rows) * self.width
 
-    def weigh(self, weight: Tensor) -> None:
-        """Take other weights of the edges from here on."""
-        self.weight = weight
-        self.weights = (weight, *self.weights[1:])
-
-    def _common(self, z: Tensor, z0: Tensor, kept: Tensor) -> tuple[Any, ...]:
+    def _common(self, z: Tensor, states: Tensor, kept: Tensor, b: Tensor) -> tuple[Any, ...]:
         layout, keeps = self.layout, kept.numel() > 0
-        apart = len(layout.indices) if keeps else layout.most_in_strip(self.width)
         return (
-            *(layout.indptr, layout.indices, self.width, z, self.b, *self.weights, z0),
-            *(self.mode, self.code, *self.eta, self.c, self.margin),
-            *(int(keeps), kept, kept[z.numel() :] if keeps else kept, apart),
+            *(len(states) + 1, layout.num_blocks, layout.blocks, self.rows, layout.indptr, layout.indices, self.width),
+            *(z, states, b, *self.weights, self.z0, self.mode, self.code, *self.eta, self.c, self.margin),
+            *(int(keeps), kept, len(layout.indices) if keeps else layout.most_in_strip(self.width)),
         )
 
-    def _conformal(self, z: Tensor) -> None:
-        args = (self.layout.blocks, self.width, z, self.c, self.margin, self.b)
-        run("edges.conformal", self.dtype, self.layout.num_blocks, z.numel(), 0, args)
+    def forward(self, z: Tensor, states: Tensor, kept: Tensor, out: Tensor, partial: Tensor) -> None:
+        """From ``z`` through ``states`` to ``out``, all written but ``z``."""
+        steps, b = len(states) + 1, torch.empty(2 * self.rows, dtype=torch.float64)
+        args = (*self._common(z, states, kept, b), out, partial)
+        blocks, buffers = self.layout.num_blocks, scratch(self.width)
+        run_together(_KERNELS[self.channels][0], self.dtype, steps + 1, blocks, steps * self.work, buffers, args)
 
-    def forward(self, z: Tensor, z0: Tensor, kept: Tensor, out: Tensor, partial: Tensor) -> None:
-        self._conformal(z)
-        args = (self.layout.blocks, *self._common(z, z0, kept), out, partial)
-        run(_KERNELS[self.channels][0], self.dtype, self.layout.num_blocks, self.work, scratch(self.width), args)
-
-    def backward(self, z: Tensor, z0: Tensor, kept: Tensor, grad: Tensor, into: Gradients, partial: Tensor) -> Tensor:
-        """The gradient at ``z``; the others are added to ``into``."""
-        self._conformal(z)
-        layout, gz = self.layout, torch.empty_like(z)
-        common, g = self._common(z, z0, kept), into.sums
-        group, told = 1, into.values
-        weights: tuple[Any, ...] = ()
-        given: tuple[Any, ...] = (_pointer(into.extra),)
+    def backward(
+        self, z: Tensor, states: Tensor, kept: Tensor, grad: Tensor, into: Gradients, partial: Tensor
+    ) -> Tensor:
+        """The gradient at ``z`` from that at the end; the others are added to ``into``."""
+        layout, gz, steps = self.layout, torch.empty_like(z), len(states) + 1
+        by, b = layout.transposed(self.rows), torch.empty(self.rows, dtype=torch.float64)
+        told = into.values
+        given: tuple[Any, ...] = (pointer(into.extra),)
         if self.channels:
             assert into.table is not None
-            group, told = -(-layout.num_blocks // into.copies), into.extra
-            common, weights = (group, *common), (self.weight, self.index)
-            given = (into.scale, into.table, into.table[0].numel())
-        args = (layout.blocks, *common, grad, g, gz, into.z0, *given)
-        args += (int(told is not None), _pointer(told), into.tell, partial)
+            told = into.extra
+            group = -(-layout.num_blocks // into.copies)
+            given = (into.scale, into.table, into.table[0].numel(), group)
+        args = (*self._common(z, states, kept, b), grad, into.sums, gz, into.z0, *given)
+        args += (int(told is not None), pointer(told), into.tell, partial)
+        args += (by.blocks.numel() - 1, by.blocks, by.start, by.rows, by.order)
         buffers = scratch(self.width, layout.most_in_strip(self.width))
-        run(_KERNELS[self.channels][1], self.dtype, layout.num_blocks, 2 * self.work, buffers, args, group)
-        by = layout.transposed(self.rows)
-        back = (by.blocks, by.start, by.rows, by.order, self.width, z, g, *weights, into.tell, gz)
-        run(_KERNELS[self.channels][2], self.dtype, by.blocks.numel() - 1, self.work, 0, back)
+        name, work = _KERNELS[self.channels][1], 3 * steps * self.work
+        run_together(name, self.dtype, 2 * steps + 1, layout.num_blocks, work, buffers, args)
         return gz
 
 
-def _pointer(tensor: Tensor | None) -> Tensor | int:
+def pointer(tensor: Tensor | None) -> Tensor | int:
+    """A tensor for a kernel, or the null pointer."""
     return 0 if tensor is None else tensor
 
 
 class Gradients:
     """Where a backward pass collects what the weights and the first state receive."""
 
-    def __init__(self, step: Step, z: Tensor, wanted: bool) -> None:
+    def __init__(self, step: Trajectory, z: Tensor, wanted: bool) -> None:
         self.sums, self.tell = torch.empty_like(z), z.new_empty(TOLD * len(step.layout.indices))
         self.z0 = torch.zeros_like(z) if step.mode == RESIDUAL else z
         self.copies = 1
@@ -177,18 +167,14 @@ def diffuse(
     ``weight [E]`` with ``extra [N]`` the weight of the origin, or a table ``weight [K, d]`` with ``scale``, ``index``
     and ``extra [E]`` the edges' own weights.
     """
-    state = padded(z)
-    step = Step(state, c, eta, weight, scale, index, extra, indptr, indices, mode, code)
-    first = None if z0 is None else padded(z0)
-    states = state.new_empty((steps - 1, *state.shape))
+    state, first = padded(z), None if z0 is None else padded(z0)
+    path = Trajectory(state, first, c, eta, weight, scale, index, extra, indptr, indices, mode, code)
+    states, out = state.new_empty((steps - 1, *state.shape)), torch.empty_like(state)
     kept = torch.empty((steps if keep else 0, state.numel() + 2 * len(indices)), dtype=torch.float64)
-    partial = torch.zeros(step.layout.num_blocks, PARTIALS, dtype=torch.float64)
-    for k in range(steps):
-        out = states[k] if k < steps - 1 else torch.empty_like(state)
-        step.forward(state, state if first is None else first, kept[k] if keep else kept, out, partial)
-        state = out
+    partial = torch.zeros(path.layout.num_blocks, PARTIALS, dtype=torch.float64)
+    path.forward(state, states, kept, out, partial)
     projected = partial[:, PROJECTED].sum().to(torch.int64)
-    return unpadded(state, z.shape[1]), states, kept, projected
+    return unpadded(out, z.shape[1]), states, kept, projected
 
 
 def _gradient_shapes(
@@ -216,15 +202,11 @@ def diffuse_backward(
     steps: int, mode: int, code: int, wanted: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Gradients of ``z, z0, c, eta, weight, scale, extra``; those of absent or unwanted ones are empty."""
-    state, width = padded(z), z.shape[1]
-    step = Step(state, c, eta, weight, scale, index, extra, indptr, indices, mode, code)
-    first = None if z0 is None else padded(z0)
-    into = Gradients(step, state, wanted)
-    partial = torch.zeros(step.layout.num_blocks, PARTIALS, dtype=torch.float64)
-    g = padded(grad)
-    for k in range(steps - 1, -1, -1):
-        at = state if k == 0 else states[k - 1]
-        g = step.backward(at, at if first is None else first, kept[k] if len(kept) else kept, g, into, partial)
+    state, first, width = padded(z), None if z0 is None else padded(z0), z.shape[1]
+    path = Trajectory(state, first, c, eta, weight, scale, index, extra, indptr, indices, mode, code)
+    into = Gradients(path, state, wanted)
+    partial = torch.zeros(path.layout.num_blocks, PARTIALS, dtype=torch.float64)
+    g = path.backward(state, states, kept, padded(grad), into, partial)
     total, none = ordered_sum(partial), z.new_empty(0)
     gz0 = unpadded(into.z0, width) if z0 is not None and mode == RESIDUAL else none
     geta = none if eta is None else total[1:4].to(eta.dtype)

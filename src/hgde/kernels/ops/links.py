@@ -12,6 +12,7 @@ from hgde.kernels.cpu.sizes import CHUNK, LINK_SCALARS
 from hgde.kernels.cpu.threads import run
 from hgde.kernels.ops.register import like, operation, ordered_sum, padded, unpadded
 
+KERNELS = ("links.norms", "links.logits", "links.around", "links.gradient")
 #: Nodes to a block of the backward pass.
 NODES = 64
 

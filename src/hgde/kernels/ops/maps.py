@@ -9,7 +9,7 @@ from torch import Tensor
 
 from hgde.geometry import numerics
 from hgde.kernels.cpu.layout import even_blocks
-from hgde.kernels.cpu.sizes import TRANSLATE, scratch
+from hgde.kernels.cpu.sizes import LOG, TRANSLATE, scratch
 from hgde.kernels.cpu.threads import run
 from hgde.kernels.ops.register import like, operation, ordered_sum, padded, unpadded
 
@@ -73,10 +73,31 @@ shrink = _define("shrink", "maps.shrink", 3)
 """``w`` at ``x``, its part across ``v`` times ``r / sinh r`` with ``r = sqrt(c) lambda_x |v|``: ``(c, x, v, w)``."""
 
 
-def _origin_arguments(x: Tensor, c: Tensor, point: Tensor | None, kind: int) -> tuple[Any, ...]:
+def origin_forward(x: Tensor, c: float, point: Tensor | None, kind: int) -> tuple[Tensor, Tensor]:
+    """A map at the origin and, for each block of rows, how many points were projected."""
+    args = _origin_arguments(x, c, point, kind)
+    out, partial = torch.empty_like(args[2]), torch.zeros(args[0].numel() - 1, dtype=torch.float64)
+    _run("origin.forward", x, len(partial), (*args, out, partial))
+    return unpadded(out, x.shape[1]), partial
+
+
+def origin_backward(
+    grad: Tensor, x: Tensor, c: float, point: Tensor | None, kind: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of ``x``, of ``c`` (a double) and of the point (doubles, none where there is none)."""
+    args = _origin_arguments(x, c, point, kind)
+    blocks, gx = args[0].numel() - 1, torch.empty_like(args[2])
+    partial = torch.zeros(blocks, dtype=torch.float64)
+    points = torch.zeros(blocks if kind == TRANSLATE else 0, args[1], dtype=torch.float64)
+    _run("origin.backward", x, blocks, (*args, padded(grad), gx, partial, points))
+    gpoint = points if point is None else ordered_sum(points)[: len(point)]
+    return unpadded(gx, x.shape[1]), ordered_sum(partial), gpoint
+
+
+def _origin_arguments(x: Tensor, c: float, point: Tensor | None, kind: int) -> tuple[Any, ...]:
     rows = padded(x)
     b = rows.new_zeros(rows.shape[1]) if point is None else padded(point)
-    return even_blocks(len(rows)), rows.shape[1], rows, b, kind, float(c), numerics.limits(x.dtype).margin
+    return even_blocks(len(rows)), rows.shape[1], rows, b, kind, c, numerics.limits(x.dtype).margin
 
 
 def _origin_save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -98,10 +119,8 @@ def _origin_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 def at_origin(x: Tensor, c: Tensor, point: Tensor | None, kind: int) -> tuple[Tensor, Tensor]:
     """A map at the origin (``EXP``, ``LOG``, ``TRANSLATE`` of :mod:`hgde.kernels.cpu.sizes`) and how many points were
     projected."""
-    args = _origin_arguments(x, c, point, kind)
-    out, partial = torch.empty_like(args[2]), torch.zeros(args[0].numel() - 1, dtype=torch.float64)
-    _run("origin.forward", x, len(partial), (*args, out, partial))
-    return unpadded(out, x.shape[1]), partial.sum().to(torch.int64)
+    out, partial = origin_forward(x, float(c), point, kind)
+    return out, partial.sum().to(torch.int64)
 
 
 @operation(
@@ -112,10 +131,48 @@ def at_origin_backward(
     grad: Tensor, x: Tensor, c: Tensor, point: Tensor | None, kind: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of ``x, c, point``."""
-    args = _origin_arguments(x, c, point, kind)
-    blocks, gx = args[0].numel() - 1, torch.empty_like(args[2])
-    partial = torch.zeros(blocks, dtype=torch.float64)
-    points = torch.zeros(blocks if kind == TRANSLATE else 0, args[1], dtype=torch.float64)
-    _run("origin.backward", x, blocks, (*args, padded(grad), gx, partial, points))
-    gpoint = x.new_empty(0) if point is None else ordered_sum(points)[: len(point)].to(point.dtype)
-    return unpadded(gx, x.shape[1]), ordered_sum(partial).to(c.dtype).reshape(c.shape), gpoint
+    gx, gc, gpoint = origin_backward(grad, x, float(c), point, kind)
+    return gx, gc.to(c.dtype).reshape(c.shape), x.new_empty(0) if point is None else gpoint.to(point.dtype)
+
+
+def _decode_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    found: tuple[Tensor | None, ...] = decode_backward(grad, *ctx.saved_tensors)
+    return found
+
+
+def _decode_save(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, ...]) -> None:
+    ctx.save_for_backward(*inputs, *output[1:])
+
+
+@operation(
+    "decode(Tensor z, Tensor weight, Tensor bias, Tensor c) -> (Tensor, Tensor, Tensor)",
+    fake=lambda z, weight, bias, c: (
+        *(z.new_empty((z.shape[0], weight.shape[1])), like(z)),
+        z.new_empty((z.shape[0], weight.shape[1])),
+    ),
+    backward=_decode_gradient,
+    save=_decode_save,
+)
+def decode(z: Tensor, weight: Tensor, bias: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """``log_o(exp_o(log_o(z) W) ⊕ b / sqrt(c))``, ``log_o(z)`` and its product with ``W``."""
+    number = float(c)
+    tangent = origin_forward(z, number, None, LOG)[0]
+    product = tangent @ weight
+    return origin_forward(product, number, bias * number**-0.5, TRANSLATE)[0], tangent, product
+
+
+@operation(
+    "decode_backward(Tensor grad, Tensor z, Tensor weight, Tensor bias, Tensor c, Tensor tangent, Tensor product) "
+    "-> (Tensor, Tensor, Tensor, Tensor)",
+    fake=lambda grad, z, weight, bias, c, tangent, product: (like(z), like(weight), like(bias), like(c)),
+)
+def decode_backward(
+    grad: Tensor, z: Tensor, weight: Tensor, bias: Tensor, c: Tensor, tangent: Tensor, product: Tensor
+) -> tuple[Tensor, ...]:
+    """Gradients of ``z, weight, bias, c``."""
+    number = float(c)
+    gproduct, gc, gpoint = origin_backward(grad, product, number, bias * number**-0.5, TRANSLATE)
+    gz, gc_log, _ = origin_backward(gproduct @ weight.T, z, number, None, LOG)
+    total = gc + gc_log - 0.5 * number**-1.5 * (gpoint @ bias.to(torch.float64))
+    gbias = (number**-0.5 * gpoint).to(bias.dtype)
+    return gz, tangent.T @ gproduct, gbias, total.to(c.dtype).reshape(c.shape)

@@ -1,0 +1,152 @@
+"""Whole trajectories in one call, threads included: steps one after the other, and their gradients backwards.
+
+A step needs its neighbours' states, so steps are phases (:mod:`hgde.kernels.cpu.phases`). Forward a step is one phase,
+which leaves ``1 - c|z|^2`` for the next; backward it is two, by receivers and by senders. ``states [steps - 1, N, d]``
+are the states between ``z`` and ``out``; ``b`` is a buffer, of two numbers for each row forward and one backward.
+``kept`` has for each step its sums and, after them, ``apart`` pairs of numbers of edges, if ``keep``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hgde.kernels.cpu.compile import Double, Doubles, Int, Ints, Reals, inlined, kernel
+from hgde.kernels.cpu.edges import conformal, step_channels, step_edges
+from hgde.kernels.cpu.gradients import receivers_channels, receivers_edges, senders_channels, senders_edges
+from hgde.kernels.cpu.phases import meet, next_part, offset, take
+
+
+@inlined
+def begin(
+    sync: Any, parts: int, blocks: Any, d: int, z: Any, c: float, margin: float, b: Any
+) -> None:  # fmt: skip
+    """The first phase: ``b`` of the first state visited."""
+    part = take(sync, 0)
+    while part < parts:
+        conformal(blocks[part], blocks[part + 1], d, z, c, margin, b)
+        part = next_part(sync, 0)
+    meet(sync, 0, parts)
+
+
+@inlined
+def at_step(step: int, size: int, z: Any, states: Any) -> Any:
+    """The state that a step starts from."""
+    return z if step == 0 else offset(states, (step - 1) * size)
+
+
+@kernel
+def forward_edges(
+    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, d: Int,
+    z: Reals, states: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int, code: Int,
+    e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept: Doubles, apart: Int, out: Reals,
+    partial: Doubles,
+) -> None:  # fmt: skip
+    begin(sync, parts, blocks, d, z, c, margin, b)
+    size = rows * d
+    for step in range(steps):
+        here, known = at_step(step, size, z, states), offset(kept, keep * step * (size + 2 * apart))
+        there = out if step == steps - 1 else offset(states, step * size)
+        b_here, b_there = offset(b, step % 2 * rows), offset(b, (step + 1) % 2 * rows)
+        part = take(sync, step + 1)
+        while part < parts:
+            step_edges(
+                part, s, blocks, indptr, indices, d, here, b_here, values, origin, anchored, z0, mode, code, e0, e1,
+                e2, c, margin, keep, known, offset(known, keep * size), apart, there, b_there, partial,
+            )  # fmt: skip
+            part = next_part(sync, step + 1)
+        meet(sync, step + 1, parts)
+
+
+@kernel
+def forward_channels(
+    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, d: Int,
+    z: Reals, states: Reals, b: Doubles, table: Reals, index: Ints, weighted: Int, edge: Reals, scale: Reals,
+    z0: Reals, mode: Int, code: Int, e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int,
+    kept: Doubles, apart: Int, out: Reals, partial: Doubles,
+) -> None:  # fmt: skip
+    begin(sync, parts, blocks, d, z, c, margin, b)
+    size = rows * d
+    for step in range(steps):
+        here, known = at_step(step, size, z, states), offset(kept, keep * step * (size + 2 * apart))
+        there = out if step == steps - 1 else offset(states, step * size)
+        b_here, b_there = offset(b, step % 2 * rows), offset(b, (step + 1) % 2 * rows)
+        part = take(sync, step + 1)
+        while part < parts:
+            step_channels(
+                part, s, blocks, indptr, indices, d, here, b_here, table, index, weighted, edge, scale, z0, mode, code,
+                e0, e1, e2, c, margin, keep, known, offset(known, keep * size), apart, there, b_there, partial,
+            )  # fmt: skip
+            part = next_part(sync, step + 1)
+        meet(sync, step + 1, parts)
+
+
+@kernel
+def backward_edges(
+    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, d: Int,
+    z: Reals, states: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int, code: Int,
+    e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept: Doubles, apart: Int, grad: Reals,
+    g: Reals, gz: Reals, gz0: Reals, gorigin: Doubles, wanted: Int, gvalues: Reals, tell: Reals, partial: Doubles,
+    columns: Int, cuts: Ints, start: Ints, receivers: Ints, order: Ints,
+) -> None:  # fmt: skip
+    """``gz`` ends as the gradient at ``z``; the pattern by senders has ``columns`` blocks, ``cuts``."""
+    size = rows * d
+    begin(sync, parts, blocks, d, at_step(steps - 1, size, z, states), c, margin, b)
+    for back in range(steps):
+        step, phase = steps - 1 - back, 2 * back + 1
+        here, known = at_step(step, size, z, states), offset(kept, keep * step * (size + 2 * apart))
+        arriving = grad if back == 0 else gz
+        part = take(sync, phase)
+        while part < parts:
+            receivers_edges(
+                part, s, blocks, indptr, indices, d, here, b, values, origin, anchored, z0, mode, code, e0, e1, e2, c,
+                margin, keep, known, offset(known, keep * size), apart, arriving, g, gz, gz0, gorigin, wanted, gvalues,
+                tell, partial,
+            )  # fmt: skip
+            part = next_part(sync, phase)
+        meet(sync, phase, parts)
+        part = take(sync, phase + 1)
+        while part < columns:
+            first, after = cuts[part], cuts[part + 1]
+            senders_edges(first, after, start[after] - 1, start, receivers, order, d, here, g, tell, gz)
+            if step > 0:
+                conformal(first, after, d, at_step(step - 1, size, z, states), c, margin, b)
+            part = next_part(sync, phase + 1)
+        meet(sync, phase + 1, columns)
+
+
+@kernel
+def backward_channels(
+    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, d: Int,
+    z: Reals, states: Reals, b: Doubles, table: Reals, index: Ints, weighted: Int, edge: Reals, scale: Reals,
+    z0: Reals, mode: Int, code: Int, e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int,
+    kept: Doubles, apart: Int, grad: Reals, g: Reals, gz: Reals, gz0: Reals, gscale: Reals, gtable: Doubles,
+    stride: Int, group: Int, wanted: Int, gedge: Reals, tell: Reals, partial: Doubles, columns: Int, cuts: Ints,
+    start: Ints, receivers: Ints, order: Ints,
+) -> None:  # fmt: skip
+    """:func:`backward_edges`; ``group`` blocks one after the other add to the same copy of the table's gradient."""
+    size, groups = rows * d, (parts + group - 1) // group
+    begin(sync, parts, blocks, d, at_step(steps - 1, size, z, states), c, margin, b)
+    for back in range(steps):
+        step, phase = steps - 1 - back, 2 * back + 1
+        here, known = at_step(step, size, z, states), offset(kept, keep * step * (size + 2 * apart))
+        arriving = grad if back == 0 else gz
+        part = take(sync, phase)
+        while part < groups:
+            for member in range(part * group, min(part * group + group, parts)):
+                receivers_channels(
+                    member, s, blocks, indptr, indices, d, here, b, table, index, weighted, edge, scale, z0, mode,
+                    code, e0, e1, e2, c, margin, keep, known, offset(known, keep * size), apart, arriving, g, gz, gz0,
+                    gscale, gtable, part * stride, wanted, gedge, tell, partial,
+                )  # fmt: skip
+            part = next_part(sync, phase)
+        meet(sync, phase, groups)
+        part = take(sync, phase + 1)
+        while part < columns:
+            first, after = cuts[part], cuts[part + 1]
+            senders_channels(
+                first, after, start[after] - 1, start, receivers, order, d, here, g, table, index, tell, gz
+            )
+            if step > 0:
+                conformal(first, after, d, at_step(step - 1, size, z, states), c, margin, b)
+            part = next_part(sync, phase + 1)
+        meet(sync, phase + 1, columns)

@@ -1,0 +1,136 @@
+"""Trajectories of solvers with several stages, along edges with constant weights, as one operation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hgde.kernels.cpu.load import prepare
+from hgde.kernels.cpu.sizes import PARTIALS, PROJECTED, scratch
+from hgde.kernels.cpu.threads import run_together
+from hgde.kernels.ops.diffusion import RESIDUAL, Gradients, Trajectory, pointer
+from hgde.kernels.ops.register import like, operation, ordered_sum, padded, unpadded
+from hgde.kernels.plans import Plan
+
+KERNELS = ("programs.backward", "programs.forward")
+SCHEMA = (
+    "Tensor z, Tensor? z0, Tensor c, Tensor? eta, Tensor weight, Tensor? extra, Tensor indptr, Tensor indices, "
+    "Tensor forth, Tensor back, Tensor numbers"
+)
+
+
+def prepare_for(dtype: torch.dtype, learns: bool) -> None:
+    """Begin to compile what following a plan needs, and its gradient if it ``learns``."""
+    prepare(KERNELS if learns else KERNELS[1:], dtype)
+
+
+def shape_of(plan: Plan) -> list[int]:
+    """The counts of a plan, as the operations take them."""
+    return [
+        *(plan.phases, plan.phases_back, plan.slots, plan.gradients),
+        *(plan.final, plan.final_gradient, plan.start_gradient),
+    ]
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    ctx.save_for_backward(*inputs[:11], output[1])
+    ctx.plain = inputs[11:]
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    wanted = ctx.needs_input_grad
+    found = follow_backward(grad, *ctx.saved_tensors, *ctx.plain, wanted[4])
+    return *(g if w else None for g, w in zip(found, wanted, strict=False)), *(None,) * 8
+
+
+def _shapes(z: Tensor, *rest: Any) -> tuple[Tensor, ...]:
+    slots, width = rest[10][2], (z.shape[1] + 7) // 8 * 8
+    return like(z), z.new_empty((slots, z.shape[0], width)), z.new_empty((), dtype=torch.int64)
+
+
+def _common(path: Trajectory, slots: Tensor, plan: Tensor, numbers: Tensor, partial: Tensor) -> tuple[Any, ...]:
+    layout = path.layout
+    return (
+        *(layout.num_blocks, layout.blocks, path.rows, layout.indptr, layout.indices, path.width, slots),
+        *(torch.empty(2 * path.rows, dtype=torch.float64), *path.weights, path.z0, path.mode, path.code, *path.eta),
+        *(path.c, path.margin, plan, numbers, partial),
+    )
+
+
+@operation(
+    f"follow({SCHEMA}, int[] shape, int mode, int code) -> (Tensor, Tensor, Tensor)",
+    fake=_shapes,
+    backward=_backward,
+    save=_save,
+)
+def follow(
+    z: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None, weight: Tensor, extra: Tensor | None, indptr: Tensor,
+    indices: Tensor, forth: Tensor, back: Tensor, numbers: Tensor, shape: list[int], mode: int, code: int,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """The last state of a plan (:class:`hgde.kernels.plans.Plan`), all its slots, points projected."""
+    state, (phases, _, count, _, final, _, _) = padded(z), shape
+    slots = state.new_empty((count, *state.shape))
+    slots[0] = state
+    path = Trajectory(
+        state, None if z0 is None else padded(z0), c, eta, weight, None, None, extra, indptr, indices, mode, code
+    )
+    blocks = path.layout.num_blocks
+    partial = torch.zeros(blocks, PARTIALS, dtype=torch.float64)
+    args = (phases, *_common(path, slots, forth, numbers, partial))
+    work = phases * (path.work + 16 * state.numel())
+    run_together("programs.forward", z.dtype, phases, blocks, work, scratch(path.width), args)
+    out = slots[final, :, : z.shape[1]].clone(memory_format=torch.contiguous_format)
+    return out, slots, partial[:, PROJECTED].sum().to(torch.int64)
+
+
+def _gradient_shapes(
+    grad: Any, z: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None, weight: Tensor, extra: Tensor | None,
+    *rest: Any,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    mode, wanted = rest[-3], rest[-1]
+
+    def shaped(tensor: Tensor | None, present: bool = True) -> Tensor:
+        return z.new_empty(0) if tensor is None or not present else like(tensor)
+
+    first = shaped(z0, mode == RESIDUAL)
+    return like(z), first, like(c), shaped(eta), shaped(weight, wanted), shaped(extra)
+
+
+@operation(
+    f"follow_backward(Tensor grad, {SCHEMA}, Tensor slots, int[] shape, int mode, int code, bool wanted) "
+    "-> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    fake=_gradient_shapes,
+)
+def follow_backward(
+    grad: Tensor, z: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None, weight: Tensor, extra: Tensor | None,
+    indptr: Tensor, indices: Tensor, forth: Tensor, back: Tensor, numbers: Tensor, slots: Tensor, shape: list[int],
+    mode: int, code: int, wanted: bool,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Gradients of ``z, z0, c, eta, weight, extra``; those of absent or unwanted ones are empty."""
+    width, (_, phases, _, count, _, last, start) = z.shape[1], shape
+    state = slots[0]
+    path = Trajectory(
+        state, None if z0 is None else padded(z0), c, eta, weight, None, None, extra, indptr, indices, mode, code
+    )
+    layout, into = path.layout, Gradients(path, state, wanted)
+    grads = state.new_empty((count, *state.shape))
+    grads[last] = padded(grad)
+    partial = torch.zeros(layout.num_blocks, PARTIALS, dtype=torch.float64)
+    by, most = layout.transposed(path.rows), layout.most_in_strip(path.width)
+    args = (
+        *(phases, *_common(path, slots, back, numbers, partial), grads, into.sums, into.z0, pointer(into.extra)),
+        *(int(into.values is not None), pointer(into.values), into.tell, most),
+        *(by.blocks.numel() - 1, by.blocks, by.start, by.rows, by.order),
+    )
+    work = 3 * phases * (path.work + 16 * state.numel())
+    buffers = scratch(path.width, most)
+    run_together("programs.backward", z.dtype, 2 * phases + 1, layout.num_blocks, work, buffers, args)
+    total, none = ordered_sum(partial), z.new_empty(0)
+    gz0 = unpadded(into.z0, width) if z0 is not None and mode == RESIDUAL else none
+    geta = none if eta is None else total[1:4].to(eta.dtype)
+    gextra = none if into.extra is None or extra is None else into.extra.to(extra.dtype)
+    gweight = none if into.values is None else into.values
+    gz = grads[start, :, :width].clone(memory_format=torch.contiguous_format)
+    return gz, gz0, total[0].to(c.dtype).reshape(c.shape), geta, gweight, gextra

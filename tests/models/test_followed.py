@@ -1,0 +1,129 @@
+"""Solvers of several stages in one compiled call: the same as stepping through them, values and gradients."""
+
+import pytest
+import torch
+
+from hgde.diffusion import GraphFlow, make_diffusivity
+from hgde.diffusion.recording import NotRecordable, record
+from hgde.geometry import PoincareBall
+from hgde.geometry.numerics import count_projections
+from hgde.models import block as blocks
+from hgde.models.block import HPDEBlock
+from hgde.solvers import HAM, SOLVERS, InputError
+from hgde.solvers.registry import resolve
+from kernels.graphs import awkward, points
+
+WIDTH = 6
+
+
+def recordable(name):
+    try:
+        record(resolve(name), 6.0, 1.0)
+    except NotRecordable:
+        return False
+    return True
+
+
+RECORDABLE = [name for name in SOLVERS if recordable(name)]
+
+
+def solve(name, graph, dtype, *, step=1.0, followed=True, eta=(1.0, 0.6, 0.1), activation="identity", spread=0.5):
+    """The last state and the gradients of start, curvature and ``eta``."""
+    ball = PoincareBall(0.7, learnable=True)
+    flow = GraphFlow(ball, make_diffusivity("isotropic", WIDTH), eta, eta is not None, activation)
+    if eta is not None:
+        flow.eta.data = flow.eta.data.to(dtype)
+    block = HPDEBlock(flow, 3.0, name, step)
+    z = points(graph.num_nodes, WIDTH, spread=spread).to(dtype).requires_grad_()
+    with pytest.MonkeyPatch.context() as patch:
+        if not followed:
+            patch.setattr(blocks, "follows", lambda *_: False)
+        out = block(z, graph)
+    assert (type(out.grad_fn).__name__ == "followBackward") is followed
+    return out, *torch.autograd.grad(out, (z, *block.parameters()), points(graph.num_nodes, WIDTH, 2).to(dtype))
+
+
+def test_the_paper_s_solvers_can_be_written_down():
+    assert {"heuler", "hrk4", "ham", "rk4", "euler", "midpoint", "heun"} <= set(RECORDABLE)
+    with pytest.raises(NotRecordable, match="tolerance"):
+        record(resolve("dopri5"), 1.0, 1.0)
+    with pytest.raises(NotRecordable):
+        record(HAM(tolerance=1e-3), 4.0, 1.0)
+
+
+def test_evaluations_are_those_of_the_solver():
+    assert record(resolve("hrk4"), 5.0, 1.0).evaluations == 20
+    assert record(resolve("rk4"), 1.0, 0.4).evaluations == 12
+    assert record(resolve("heuler"), 5.0, 1.0).evaluations == 5
+
+
+@pytest.mark.parametrize("step", [1.0, 0.7])
+@pytest.mark.parametrize("name", RECORDABLE)
+def test_followed_equals_stepped_through(name, step):
+    if name == "heuler" and step == 1.0:
+        pytest.skip("has a shorter way of its own")
+    for graph in (awkward(True, 150, 3), awkward(False, 17)):
+        for ours, theirs in zip(
+            *(solve(name, graph, torch.float64, step=step, followed=way) for way in (True, False)), strict=True
+        ):
+            torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("changes", [{"eta": None}, {"activation": "relu"}, {"activation": "tanh"}])
+def test_every_form_of_the_flow_is_followed(changes):
+    graph = awkward(True, 40)
+    for ours, theirs in zip(
+        *(solve("hrk4", graph, torch.float64, followed=way, **changes) for way in (True, False)), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("spread", [0.5, 3.0])
+@pytest.mark.parametrize("name", ["hrk4", "ham", "rk4"])
+def test_in_single_precision_it_is_no_worse_than_stepping(name, spread):
+    graph = awkward(True, 150, 3)
+    exact = solve(name, graph, torch.float64, spread=spread)
+    ours, theirs = (solve(name, graph, torch.float32, followed=way, spread=spread) for way in (True, False))
+    for right, one, other in zip(exact, ours, theirs, strict=True):
+        errors = [
+            float((x.detach().double() - right.detach()).abs().max() / right.detach().abs().max()) for x in (one, other)
+        ]
+        assert errors[0] < max(2 * errors[1], 2e-6)
+
+
+@pytest.mark.parametrize("name", ["hrk4", "ham"])
+def test_bits_do_not_depend_on_the_number_of_threads(name, monkeypatch):
+    monkeypatch.setattr("hgde.kernels.cpu.threads.MIN_SHARED", 1)
+    graph, before = awkward(True, 700, 1), torch.get_num_threads()
+    results = []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            results.append(solve(name, graph, torch.float32))
+    finally:
+        torch.set_num_threads(before)
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+def test_projected_points_are_counted():
+    graph = awkward(False, 30)
+    ball = PoincareBall(1.0)
+    z = 0.99999 * torch.nn.functional.normalize(points(30, WIDTH, dtype=torch.float32), dim=1)
+    with count_projections() as counter, torch.no_grad():
+        HPDEBlock(GraphFlow(ball, eta=None), 2.0, "hrk4")(z, graph)
+    followed = counter.total
+    with count_projections() as counter, torch.no_grad(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "follows", lambda *_: False)
+        HPDEBlock(GraphFlow(ball, eta=None), 2.0, "hrk4")(z, graph)
+    assert followed == counter.total
+
+
+def test_recomputing_and_weights_of_the_state_are_stepped_through():
+    graph, z = awkward(False, 17), points(17, WIDTH).float().requires_grad_()
+    recomputed = HPDEBlock(GraphFlow(PoincareBall()), 2.0, "hrk4", gradient="recompute")(z, graph)
+    attended = HPDEBlock(GraphFlow(PoincareBall(), make_diffusivity("attention", WIDTH)), 2.0, "hrk4")(z, graph)
+    for out in (recomputed, attended):
+        assert type(out.grad_fn).__name__ != "followBackward"
+    with pytest.raises(InputError):
+        HPDEBlock(GraphFlow(PoincareBall()), 1e9, "hrk4")

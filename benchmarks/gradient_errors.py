@@ -76,7 +76,7 @@ def gradients(
     leaves = [t.to(dtype, copy=True).requires_grad_() for t in (z, *tensors)]
     c = torch.tensor(1.0, dtype=torch.float64, requires_grad=True)
     eta = torch.tensor(ETA, dtype=torch.float64, requires_grad=True) if residual else None
-    out = diffuse_steps(leaves[0], graph, build(*leaves[1:]), c, 1, leaves[0], eta, backend=backend)  # type: ignore[arg-type]
+    out = diffuse_steps(leaves[0], graph, build(*leaves[1:]), c, 1, leaves[0], eta, backend=backend)  # type: ignore[arg-type]  # one of two literals
     wanted = [*leaves, c, *([eta] if eta is not None else [])]
     point, *rest = torch.autograd.grad((out * toward.to(dtype)).sum(), wanted)
     count = len(tensors)
@@ -156,7 +156,7 @@ def measure(distance: float, residual: bool) -> dict[tuple[str, str], tuple[floa
     for seed in range(SEEDS):
         z, toward = points(distance, seed), torch.randn(NODES, WIDTH, generator=generator)
         for kind, (tensors, build) in weight_kinds(graph, seed).items():
-            index = build(*tensors).index if kind == "channel" else graph.indices  # type: ignore[union-attr]
+            index = build(*tensors).index if kind == "channel" else graph.indices  # type: ignore[union-attr]  # weights by channel have one
             right = truth(graph, z, kind, tensors, index, residual, toward)
             both = [
                 gradients(graph, z, tensors, build, residual, torch.float32, backend, toward)

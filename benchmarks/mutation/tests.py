@@ -175,7 +175,7 @@ def record(place: Overlay, log: Path) -> dict[str, list[Known]]:
 
 def _record_file(place: Overlay, name: str, before: list[dict[str, Any]]) -> list[dict[str, Any]]:
     enter(place)
-    import hgde  # noqa: F401
+    import hgde  # noqa: F401  # importing it is what is recorded
 
     recorder = Recorder(place.package, before)
     run_pytest([name], recorder)
@@ -217,7 +217,7 @@ def run_tests(place: Overlay, chosen: list[Known], log: Path) -> dict[str, Any]:
     enter(place)
     try:
         import hgde
-        import hgde.pipeline  # noqa: F401
+        import hgde.pipeline  # noqa: F401  # whether it can be imported is the question
     except BaseException as error:
         return {"outcome": "killed", "by": f"import: {type(error).__name__}: {error}"[:200]}
     folders: dict[str, list[Known]] = {}

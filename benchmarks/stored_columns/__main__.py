@@ -1,4 +1,4 @@
-"""One command: ``python -m benchmarks.stored_columns`` (resumable; needs the repository's history and its data sets)."""
+"""One command: ``python -m benchmarks.stored_columns`` (resumable; needs the history and the data sets)."""
 
 from __future__ import annotations
 
@@ -141,8 +141,9 @@ def compare(kept: Kept, column: str, most: int | None) -> tuple[str, str]:
 
 
 def _loss_differences(a: Run, b: Run) -> str:
-    pairs = [(epoch, a.losses[epoch - 1], b.losses[epoch - 1]) for epoch in EPOCHS_SHOWN if len(a.losses) >= epoch <= len(b.losses)]
-    return ", ".join(f"{abs(x - y) / abs(x):.0e} at epoch {epoch}" for epoch, x, y in pairs)
+    pairs = list(zip(a.losses, b.losses, strict=False))
+    shown = [(epoch, *pairs[epoch - 1]) for epoch in EPOCHS_SHOWN if epoch <= len(pairs)]
+    return ", ".join(f"{abs(x - y) / abs(x):.0e} at epoch {epoch}" for epoch, x, y in shown)
 
 
 def _digits(score: float) -> str:

@@ -1,4 +1,4 @@
-"""One run of a stored column by the present code, with what 0.1.0 did by default written out; prints score and losses."""
+"""One run of a stored column by the present code, what 0.1.0 did by default written out; prints score, losses."""
 
 from __future__ import annotations
 

@@ -6,10 +6,13 @@ A tutorial is a script. It is run cell by cell; a cell's output stands below it,
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import os
+import pkgutil
 import re
 import warnings
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -64,19 +67,40 @@ def tutorial(script: Path) -> str:
 
 
 def reference() -> str:
-    """Every public name, from its docstring, by the package it lives in."""
+    """Every public name, from its docstring, by the package it lives in: first what ``hgde`` itself gives."""
     import hgde
 
     lines = ["# Reference", "", "Everything that `import hgde` gives; names are imported when first used.", ""]
+    shown: set[int] = set()
     for home, names in hgde._HOMES.items():
         lines += [f"## {home}", ""]
         for name in sorted(names, key=str.lower):
-            value = getattr(hgde, name)
-            if type(value).__name__ == "Registry":
-                lines += registry_lines(home, name, value)
-            else:
-                lines += [f"::: {value.__module__}.{name}", ""]
+            lines += _name_lines(home, name, getattr(hgde, name), shown)
+    lines += ["## More from the packages", "", "What packages offer besides, for those who build on them.", ""]
+    for package in _packages(hgde):
+        module = import_module(package)
+        names = sorted(module.__all__, key=str.lower)
+        more = [line for name in names for line in _name_lines(package, name, getattr(module, name), shown)]
+        lines += [f"## {package}: more", "", *more] if more else []
     return "\n".join(lines)
+
+
+def _packages(root: Any) -> list[str]:
+    """Packages with a list of names, but for Triton's, which can be imported only where Triton is."""
+    found = (package.name for package in pkgutil.walk_packages(root.__path__, "hgde.") if package.ispkg)
+    return [name for name in found if name != "hgde.kernels.triton" and hasattr(import_module(name), "__all__")]
+
+
+def _name_lines(home: str, name: str, value: Any, shown: set[int]) -> list[str]:
+    """A name's part of the page; nothing for what stands there already and for constants."""
+    if id(value) in shown:
+        return []
+    shown.add(id(value))
+    if type(value).__name__ == "Registry":
+        return registry_lines(home, name, value)
+    if not (inspect.isclass(value) or inspect.isfunction(value)):
+        return []
+    return [f"::: {value.__module__}.{name}", ""]
 
 
 def registry_lines(home: str, name: str, registry: Any) -> list[str]:
@@ -85,6 +109,7 @@ def registry_lines(home: str, name: str, registry: Any) -> list[str]:
     lines += ["| name | what |", "| --- | --- |"]
     for key, entry in registry.items():
         words = " ".join((getattr(entry, "title", None) or entry.__doc__ or "").split())
+        words = re.sub(r":(?:class|func|meth|mod):(?=`)", "", words)
         first = re.split(r"(?<=[.:])\s", words, maxsplit=1)[0].rstrip(":").replace("|", "\\|")
         lines.append(f"| `{key}` | {first} |")
     return [*lines, ""]

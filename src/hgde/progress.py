@@ -32,6 +32,14 @@ SECONDS_BETWEEN_LINES = 30.0
 Advance = Callable[..., None]
 
 
+class Bars(Progress):
+    """rich's bars; where they are not drawn, nothing is written (rich before 14.1 ended an empty line)."""
+
+    def stop(self) -> None:
+        if not self.disable:
+            super().stop()
+
+
 def stderr_console() -> Console:
     """Where progress goes: never to the output that a script reads."""
     return Console(stderr=True, highlight=False)
@@ -40,7 +48,7 @@ def stderr_console() -> Console:
 def make_progress(*details: ProgressColumn, console: Console | None = None, quiet: bool = False) -> Progress:
     """The bars of the package: words, bar, count, ``details``, remaining time; nothing where there is no terminal."""
     console = console or stderr_console()
-    return Progress(
+    return Bars(
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
@@ -74,7 +82,7 @@ def working(words: str, *, quiet: bool = False, console: Console | None = None) 
     """A sign of life for work of unknown length; nothing where there is no terminal."""
     console = console or stderr_console()
     columns = (SpinnerColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as shown:
+    with Bars(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as shown:
         shown.add_task(words, total=None)
         yield
 
@@ -89,7 +97,7 @@ def transfers(*, quiet: bool = False, console: Console | None = None) -> Iterato
         TimeRemainingColumn(compact=True),
     )  # fmt: skip
     rows: dict[str, object] = {}
-    with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as shown:
+    with Bars(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as shown:
 
         def arrived(name: str, done: int, total: int) -> None:
             if name not in rows:

@@ -65,7 +65,17 @@ def setting(
     flag: str | None = None,
     inert: Callable[[Any], str | None] | None = None,
 ) -> Any:
-    """A field of a section: its default, what it does, and the values it may have."""
+    """A field of a section: its default, what it does, and the values it may have.
+
+    >>> from dataclasses import dataclass
+    >>> from hgde.sections import Section
+    >>> @dataclass(frozen=True)
+    ... class Oven(Section):
+    ...     degrees: int = setting(180, "How hot.", at_least=50, at_most=250)
+    >>> Oven(degrees=1000)
+    Traceback (most recent call last):
+    hgde.sections.SettingsError: ...
+    """
     declaration = Declaration(help, choices, above, at_least, below, at_most, flag, inert)
     return field(default=default, metadata={"declaration": declaration})
 
@@ -83,7 +93,16 @@ def section(kind: type[S]) -> Any:
 
 @dataclass(frozen=True)
 class Section:
-    """Base of all sections. Types and ranges are checked when one is made."""
+    """Base of all sections. Types and ranges are checked when one is made.
+
+    >>> from dataclasses import dataclass
+    >>> from hgde.sections import setting
+    >>> @dataclass(frozen=True)
+    ... class Oven(Section):
+    ...     degrees: int = setting(180, "How hot.", at_least=50, at_most=250)
+    >>> Oven(degrees=200).to_dict(), Oven().replace({"degrees": 90}).degrees
+    ({'degrees': 200}, 90)
+    """
 
     def __post_init__(self) -> None:
         for spec in dataclasses.fields(self):

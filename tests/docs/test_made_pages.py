@@ -1,5 +1,6 @@
 """What pages are filled with: stored tables, the demonstration's numbers."""
 
+import doctest
 import importlib.util
 import json
 import re
@@ -27,6 +28,23 @@ def test_numbers_come_from_results_when_there_are_any(tmp_path):
     filled = hooks.on_page_markdown("a <!-- numbers: begin -->old<!-- numbers: end --> b", None)
     assert "old" not in filled
     assert hooks.on_page_markdown("no place", None) == "no place"
+
+
+def test_docstrings_are_readable_on_the_site():
+    pytest.importorskip("griffe", reason="griffe, which reads docstrings for the site, is not installed")
+    made = script("docstrings")
+    assert doctest.testmod(made) == (0, 1)
+    two = "A :class:`~hgde.Graph`.\n\n>>> for k in (1, 2):\n...     print(k)\n1\n2\n\nMore words.\n\n>>> 3\n3\n"
+    shown = made.readable(two)
+    assert shown.startswith("A `hgde.Graph`.\n\n```pycon\n>>> for k in (1, 2):\n...     print(k)\n1\n2\n```\n\nMore")
+    assert shown.count("```") == 4
+
+
+def test_the_reference_names_everything_public_once():
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed")
+    shown = re.findall(r"^::: (\S+)$", script("hooks").reference(), flags=re.MULTILINE)
+    assert len(shown) == len(set(shown))
+    assert {"hgde.solvers.odeint.odeint", "hgde.solvers.tableau.Tableau", "hgde.pipeline.fitted.load"} <= set(shown)
 
 
 def test_the_demonstration_has_one_table_everywhere():

@@ -3,13 +3,14 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from experiment_graphs import write_blocks
 from rich.console import Console
 
 from hgde.experiments.compare import CompareError, Request, compare, share_out
-from hgde.experiments.compare_report import fact_lines, markdown, terminal, write_comparison
+from hgde.experiments.compare_report import cells, fact_lines, markdown, terminal, write_comparison
 from hgde.experiments.following import Follower
 from hgde.experiments.jobs import Job
 from hgde.experiments.places import choose_places
@@ -88,6 +89,8 @@ def test_failures_are_said_as_failures(tmp_path):
     assert not failed.scores
     assert failed.failures
     assert "hgde failed: " in markdown(found)
+    assert cells(failed)[1] == "failed"
+    assert cells(replace(failed, failures=[]))[1] == "not run"  # for want of time
 
 
 def test_minutes_are_kept(tmp_path):

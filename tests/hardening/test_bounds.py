@@ -35,7 +35,7 @@ def test_xml_that_unfolds_names_files_or_never_ends(content, tmp_path):
 
 def test_packed_files_that_unfold(tmp_path, monkeypatch):
     """Neither a frame that says how large it is nor one that does not may fill memory."""
-    zstandard = pytest.importorskip("zstandard")
+    zstandard = pytest.importorskip("zstandard", reason="an optional package reads .zst")
     monkeypatch.setattr(limits, "LARGEST_UNPACKED", 1 << 20)
     bomb = b"source,target\n" + b"0,1\n" * (4 << 20)
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(bomb))
@@ -48,7 +48,7 @@ def test_packed_files_that_unfold(tmp_path, monkeypatch):
 
 
 def test_frames_one_after_the_other(tmp_path):
-    zstandard = pytest.importorskip("zstandard")
+    zstandard = pytest.importorskip("zstandard", reason="an optional package reads .zst")
     frames = [zstandard.compress(part) for part in (b"source,target\n", b"0,1\n" * 3000, b"1,2\n")]
     (tmp_path / "e.csv.zst").write_bytes(b"".join(frames))
     assert read_graph(tmp_path / "e.csv.zst").num_nodes == 3
@@ -67,7 +67,8 @@ def test_an_array_that_says_it_is_a_terabyte(tmp_path):
 
 
 def test_a_parquet_file_of_one_value_a_billion_times(tmp_path, monkeypatch):
-    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow", reason="an optional package reads Parquet")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="an optional package reads Parquet")
     monkeypatch.setattr(limits, "LARGEST_UNPACKED", 1 << 20)
     column = pyarrow.array(np.zeros(1 << 20, dtype=np.int64))
     table = pyarrow.table({"source": column, "target": column})

@@ -279,7 +279,9 @@ def test_the_user_says_what_may_be_imported(case, tmp_path):
     result = CliRunner().invoke(app, ["evaluate", str(case.run), "--import", "mine_to_trust"])
     assert result.exit_code == 0, result.output
     assert "accuracy" in result.output
-    assert "cannot be imported" in refused(case, "evaluate", case.run, "--import", "nobody_there")
+    words = refused(case, "evaluate", case.run, "--import", "nobody_there")
+    assert "cannot be imported" in words
+    assert "PYTHONPATH" in words
 
 
 def test_settings_files_name_no_code(case, tmp_path):

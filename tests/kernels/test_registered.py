@@ -126,18 +126,18 @@ def public():
         found[f"tangent_sum, {kind}"] = (lambda *a, step=step: step(*a, function=tangent_sum), (z, c, *tensors))
     a = leaf(weights("edge", graph, 3)[0][0])
     recipe = record(resolve("hrk4"), 1.0, 1.0)
-    stages = lambda z, z0, c, eta, a: follow(z, graph, EdgeWeights(a), c, recipe, z0, eta)  # noqa: E731
+    stages = lambda z, z0, c, eta, a: follow(z, graph, EdgeWeights(a), c, recipe, z0, eta)  # noqa: E731  # a name for an expression
     found["follow"] = (stages, (z, z0, c, eta, a))
     bias, matrix, sparse_features = leaf(0.3 * vectors(1, 3, 5)[0]), leaf(vectors(40, 3)), features()
-    layer = lambda w, b, c, e: encode(sparse_features, w, b, c, e, "tanh", backend="fused")  # noqa: E731
-    scores_ = lambda z, w, b, c: decode(z, w, b, c, "fused")  # noqa: E731
+    layer = lambda w, b, c, e: encode(sparse_features, w, b, c, e, "tanh", backend="fused")  # noqa: E731  # a name for an expression
+    scores_ = lambda z, w, b, c: decode(z, w, b, c, "fused")  # noqa: E731  # a name for an expression
     found["decode"] = (scores_, (z, leaf(vectors(3, 4, 3)), leaf(0.2 * vectors(1, 4, 5)[0]), c))
     found["encode"] = (layer, (matrix, bias, c, leaf(c)))
-    two = lambda z, z0, c, eta, a: diffuse_steps(z, graph, EdgeWeights(a), c, 2, z0, eta, backend="fused")  # noqa: E731
+    two = lambda z, z0, c, eta, a: diffuse_steps(z, graph, EdgeWeights(a), c, 2, z0, eta, backend="fused")  # noqa: E731  # a name for an expression
     found["diffuse_steps"] = (two, (z, z0, c, eta, a))
     found["advance"] = (lambda z, v, c, eta: advance(z, v, c, z0.detach(), eta, backend="fused"), (z, v, c, eta))
     scoring = leaf(vectors(3, 2, 4))
-    attending_ = lambda z, c, s: attend_steps(z, graph, AttentionRule(s), c, 2, backend="fused")  # noqa: E731
+    attending_ = lambda z, c, s: attend_steps(z, graph, AttentionRule(s), c, 2, backend="fused")  # noqa: E731  # a name for an expression
     found["attend_steps"] = (attending_, (z, c, scoring))
     scores = [leaf(vectors(9, 2, seed)) for seed in range(2)]
     found["edge_values"] = (lambda t, s: edge_values(graph, AttentionWeights(t, s), "fused"), tuple(scores))

@@ -108,10 +108,10 @@ def test_the_plain_path_compiles_without_graph_breaks(kind):
     c = torch.tensor(0.7, dtype=torch.float64, requires_grad=True)
     if kind == "all pairs":
         rest = scores(9, 2, torch.float32)
-        function = lambda z, c, q, k: tangent_sum_global(z, q, k, c)  # noqa: E731
+        function = lambda z, c, q, k: tangent_sum_global(z, q, k, c)  # noqa: E731  # a name for an expression
     elif kind == "links":
         rest = [torch.tensor([[0, 3, 4], [1, 2, 8]])]
-        function = lambda z, c, pairs: link_logits(z, pairs, c)  # noqa: E731
+        function = lambda z, c, pairs: link_logits(z, pairs, c)  # noqa: E731  # a name for an expression
     else:
         rest, build = weights(kind, graph, 3, torch.float32)
         pattern = (graph.indptr, graph.indices)

@@ -60,7 +60,7 @@ def test_float32_is_as_accurate_as_the_compiled_kernels(distance):
 
 def test_gradcheck_and_second_derivatives_refused():
     graph, values, z, z0, c, eta = problem(True, 7, 3)
-    function = lambda z, z0, c, eta: by_triton.diffuse(z, graph, values, c, z0, eta)  # noqa: E731
+    function = lambda z, z0, c, eta: by_triton.diffuse(z, graph, values, c, z0, eta)  # noqa: E731  # a name for an expression
     assert torch.autograd.gradcheck(function, (z, z0, c, eta), fast_mode=True)
     with pytest.raises(RuntimeError, match="no second derivative"):
         torch.autograd.gradgradcheck(function, (z, z0, c, eta))

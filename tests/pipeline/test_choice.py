@@ -41,7 +41,6 @@ def test_a_race_trains_at_most_three_times_the_epochs(count, epochs):
     for rung in rungs:
         trained += left * (rung - before)
         left, before = (left + 1) // 2, rung
-    assert left == 1 or count > 8
     assert trained + epochs - rungs[-1] <= 3 * epochs
 
 
@@ -69,6 +68,8 @@ def test_the_log_is_kept_and_reads_well(run):
     assert lines[-1] == f"chosen: {result.choice.chosen}"
     assert all(line.startswith("epoch ") for line in lines[:-1])
     assert Choice("a", [Rung(5, {"a": 0.5, "b": 0.75}, ["b"])]).lines() == ["epoch 5: b 75.0, a 50.0", "chosen: a"]
+    both = Rung(5, {"a": 0.80, "b": 0.81}, ["a"], {"a": 0.5, "b": 0.9})
+    assert Choice("a", [both]).lines()[0] == "epoch 5: a 80.0 (loss 0.50), b 81.0 (loss 0.90)"
     assert load(folder).settings.preset == result.choice.chosen
 
 
@@ -84,8 +85,6 @@ def test_candidates_follow_the_share_of_labels():
     assert hgde.candidates("nodes", graph, 0.05) == FEW_LABELS
     assert hgde.candidates("links", graph) == tuple(LINK_PRESETS)
     assert hgde.candidates("regression", graph) == NO_CLASSES
-    large = Graph.from_edges(torch.arange(60_000).view(2, -1), 60_000)
-    assert not any("ricci" in name for name in hgde.candidates("nodes", large, 0.6))
 
 
 def test_equal_candidates_run_once(dataset):

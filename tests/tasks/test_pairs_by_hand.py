@@ -12,7 +12,7 @@ from hgde.geometry import Euclidean
 from hgde.graph import Graph
 from hgde.models.base import Model
 from hgde.sections import choose
-from hgde.tasks.base import Learner
+from hgde.tasks.base import Learner, Predicted
 from hgde.tasks.decoders import DECODERS
 from hgde.tasks.links import LinkPrediction, LinkSettings
 from hgde.tasks.pair_structure import COUNT, WithStructure, pair_structure
@@ -88,7 +88,7 @@ def test_links_look_around_when_asked(structure):
     assert torch.equal(seen, blind) != structure
     ids = torch.arange(30).numpy()
     with torch.no_grad():
-        held_out = problem.task.held_out_table(learner, points, ids, problem)["probability"][-part.size :]
+        held_out = problem.task.held_out_table(Predicted(learner, points, ids), problem)["probability"][-part.size :]
     assert held_out == pytest.approx(torch.sigmoid(seen.detach().double()).numpy(), rel=1e-6)
     with randomness.use(torch.Generator().manual_seed(1)):
         loss = problem.task.loss(learner.train(), problem)

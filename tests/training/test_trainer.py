@@ -15,7 +15,7 @@ from hgde.tasks.base import Learner, Part, Problem, SelectNodes
 from hgde.tasks.metrics import CLASSES, VALUES, Metric
 from hgde.training.checkpoint import CheckpointError
 from hgde.training.settings import TrainingSettings
-from hgde.training.trainer import Trainer, TrainingError, peak_memory_mib, rank
+from hgde.training.trainer import Trainer, TrainingError, peak_memory_mib, rank, running_mean
 
 GRAPH = Graph.from_edges(torch.tensor([[0, 1], [1, 2]]), 3)
 
@@ -162,11 +162,19 @@ def test_averages_are_what_is_scored_and_kept():
     trainer = make(Scripted([0.0, 0.0, 1.0]), epochs=3, averaging=0.75, smoothing=0.0, lr=0.3)
     outcome, seen = weights_by_epoch(trainer)
     mean = seen[1]
-    for epoch in (2, 3):
-        mean = 0.75 * mean + 0.25 * seen[epoch]
+    for epoch, kept in ((2, 2 / 11), (3, 3 / 12)):  # the first epochs are forgotten sooner
+        mean = kept * mean + (1 - kept) * seen[epoch]
     assert outcome.best_epoch == 3
     torch.testing.assert_close(trainer.learner.model.weight.detach(), mean)
     assert not torch.allclose(mean, seen[3])
+
+
+def test_an_average_keeps_no_more_than_its_share():
+    update, average = running_mean(0.5), torch.zeros(2)
+    update([average], [torch.ones(2)], 100)
+    torch.testing.assert_close(average, torch.full((2,), 0.5))
+    update([average], [torch.zeros(2)], torch.tensor(2))
+    torch.testing.assert_close(average, torch.full((2,), 0.125))
 
 
 def test_log_odds_are_calibrated_on_the_validation_part_alone():

@@ -17,7 +17,11 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Row:
-    """One figure beside its bar. ``value`` is ``None`` when it could not be taken; ``detail`` says why."""
+    """One figure beside its bar. ``value`` is ``None`` when it could not be taken; ``detail`` says why.
+
+    >>> Row("flow", "fused against reference", value=9.3, bar=8.0, sense="at least").met
+    True
+    """
 
     name: str
     what: str
@@ -91,7 +95,12 @@ def _field(status: Path, name: str) -> int:
 
 
 def describe_machine(threads: int) -> dict[str, Any]:
-    """What a reader needs to judge the figures."""
+    """What a reader needs to judge the figures.
+
+    >>> described = describe_machine(threads=1)
+    >>> described["threads"], "torch" in described["packages"]
+    (1, True)
+    """
     import torch
 
     packages = ("torch", "numpy", "numba", "torch_geometric", "geoopt", "GraphRicciCurvature")

@@ -100,15 +100,15 @@ def backward(quick: bool) -> Iterator[Row]:
         weights, points = EdgeWeights(problem.weights.detach()), problem.z.detach()
         matrix = torch.sparse_csr_tensor(graph.indptr, graph.indices, weights.values, (len(z), len(z)))
 
-        def forward(z: torch.Tensor = points, graph=graph, weights=weights, c=c) -> None:  # type: ignore[no-untyped-def]
+        def forward(z: torch.Tensor = points, graph=graph, weights=weights, c=c) -> None:  # type: ignore[no-untyped-def]  # defaults tie it to this turn of the loop
             with torch.no_grad():
                 diffuse(z, graph, weights, c, z, ETA)
 
-        def both(z=z, graph=graph, weights=weights, c=c) -> None:  # type: ignore[no-untyped-def]
+        def both(z=z, graph=graph, weights=weights, c=c) -> None:  # type: ignore[no-untyped-def]  # defaults tie it to this turn of the loop
             out = diffuse(z, graph, weights, c, z, ETA)
             torch.autograd.grad(out, (z, c), torch.ones_like(out))
 
-        def product(matrix=matrix, points=points) -> None:  # type: ignore[no-untyped-def]
+        def product(matrix=matrix, points=points) -> None:  # type: ignore[no-untyped-def]  # defaults tie it to this turn of the loop
             matrix @ points
 
         taken = medians({"forward": forward, "both": both, "product": product}, 0.2 if quick else 6)
@@ -119,4 +119,4 @@ def backward(quick: bool) -> Iterator[Row]:
         bar = 1.0 if width == 64 else None
         ratio = taken["forward"] / taken["product"]
         sense = "at most" if bar else "report"
-        yield Row(f"forward-{name}", f"forward / a bare CSR product, {size}", ratio, bar, sense)  # type: ignore[arg-type]
+        yield Row(f"forward-{name}", f"forward / a bare CSR product, {size}", ratio, bar, sense)  # type: ignore[arg-type]  # one of two literals

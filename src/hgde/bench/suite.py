@@ -236,7 +236,12 @@ MEASUREMENTS: dict[str, Callable[[bool], Iterator[Row]]] = {
 
 
 def run(names: list[str] | None = None, quick: bool = False) -> Iterator[Row]:
-    """The rows of the named measurements (all by default), as they are taken."""
+    """The rows of the named measurements (all by default), as they are taken.
+
+    >>> list(run(["gravity"]))
+    Traceback (most recent call last):
+    hgde.bench.suite.BenchError: unknown measurement 'gravity': choose from ...
+    """
     unknown = [name for name in names or [] if name not in MEASUREMENTS]
     if unknown:
         raise BenchError(f"unknown measurement {unknown[0]!r}: choose from {', '.join(MEASUREMENTS)}")

@@ -71,7 +71,9 @@ def import_named(module: str) -> None:
     try:
         import_module(module)
     except Exception as error:  # whatever a module raises, the user needs to know which one it was
-        raise RegistryError(f"--import {module}: it cannot be imported ({type(error).__name__}: {error})") from None
+        hint = "; install it, or name its folder in PYTHONPATH" if isinstance(error, ModuleNotFoundError) else ""
+        words = f"--import {module}: it cannot be imported ({type(error).__name__}: {error}){hint}"
+        raise RegistryError(words) from None
 
 
 @contextmanager

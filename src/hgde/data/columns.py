@@ -6,8 +6,10 @@ Nothing is decided here that a model depends on; :mod:`hgde.data.preprocessing` 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -37,6 +39,11 @@ class Column:
             NaN where a cell is missing.
         categories: the distinct texts of a category column, sorted, those that are numbers first and by size.
         problem: words about a cell that is probably a mistake, such as text in a column of numbers.
+
+    >>> import numpy as np
+    >>> column = Column.from_cells("age", np.array(["31", "", "45"], dtype=object))
+    >>> column.kind, column.missing.tolist(), column.texts
+    ('number', [False, True, False], ['31', '', '45'])
     """
 
     name: str
@@ -70,7 +77,7 @@ class Column:
 
         codes, distinct = pd.factorize(texts)
         words = [str(word) for word in distinct.tolist()]
-        numbers = np.asarray(pd.to_numeric(np.array(words, dtype=object), errors="coerce"), dtype=np.float64)
+        numbers = _numbers(words)
         absent = np.array([word.lower() in MISSING_NUMBERS for word in words], dtype=bool)
         is_number = ~np.isnan(numbers) & ~absent
         if words and (is_number | absent).all() and is_number.any():
@@ -136,7 +143,12 @@ class Column:
 
 
 class Columns(Mapping[str, Column]):
-    """Columns of equal length by name, in the table's order. ``shape`` is ``(N, number of columns)``."""
+    """Columns of equal length by name, in the table's order. ``shape`` is ``(N, number of columns)``.
+
+    >>> columns = Columns.from_arrays({"age": [31, 45], "colour": ["blue", "green"]})
+    >>> columns, columns["colour"].categories
+    (Columns(2 rows; age: number, colour: category), ('blue', 'green'))
+    """
 
     def __init__(self, columns: Iterable[Column], num_rows: int | None = None) -> None:
         self._columns = {column.name: column for column in columns}
@@ -242,6 +254,18 @@ def _from_series(name: str, series: Any) -> Column:
     numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
     made = Column.from_cells(name, numbers, lambda row: f"row {row + 1}, column {name}")
     return replace(made, kind="boolean") if kind == "b" else made
+
+
+def _numbers(words: list[str]) -> Array:
+    """Each word as a number, NaN where it is none; beyond all doubles it is infinite (pandas 2 calls it no number)."""
+    import pandas as pd
+
+    numbers = np.array(pd.to_numeric(np.array(words, dtype=object), errors="coerce"), dtype=np.float64)
+    for place in np.flatnonzero(np.isnan(numbers)):
+        with suppress(ValueError):
+            if math.isinf(number := float(words[place])):
+                numbers[place] = number
+    return numbers
 
 
 def _infinite(name: str, values: Array, where: Any, cells: Array) -> str | None:

@@ -211,6 +211,10 @@ def looks_continuous(values: Tensor | np.ndarray[Any, Any]) -> bool:
 
     More than ten distinct values of which some have a fraction, or whole numbers with less than ten nodes each on
     average where there are more than thirty.
+
+    >>> import torch
+    >>> looks_continuous(torch.linspace(0, 1, 50)), looks_continuous(torch.tensor([0, 1, 2] * 20))
+    (True, False)
     """
     numbers = np.asarray(values, dtype=np.float64).reshape(-1)
     numbers = numbers[np.isfinite(numbers)]
@@ -221,7 +225,11 @@ def looks_continuous(values: Tensor | np.ndarray[Any, Any]) -> bool:
 
 
 def identity_features(num_nodes: int) -> SparseFeatures:
-    """One-hot node numbers, for nodes that have no features of their own (HGCN's ``use-feats 0``)."""
+    """One-hot node numbers, for nodes that have no features of their own (HGCN's ``use-feats 0``).
+
+    >>> identity_features(3).to_dense().tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
     numbers = torch.arange(num_nodes + 1)
     return SparseFeatures(numbers, numbers[:-1].clone(), torch.ones(num_nodes), (num_nodes, num_nodes))
 

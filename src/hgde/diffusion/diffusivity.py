@@ -66,7 +66,15 @@ LOCAL: Registry[type[Diffusivity]] = Registry("local diffusivity", "local_diffus
 
 
 def register_local(name: str) -> Callable[[D], D]:
-    """Decorator: a diffusivity that weighs edges alone, by itself or as the local part of a mixture."""
+    """Decorator: a diffusivity that weighs edges alone, by itself or as the local part of a mixture.
+
+    >>> from hgde.diffusion import LOCAL, Diffusivity
+    >>> @register_local("weightless")
+    ... class Weightless(Diffusivity):
+    ...     '''No pull at all.'''
+    >>> "weightless" in LOCAL.names()
+    True
+    """
 
     def add(entry: D) -> D:
         DIFFUSIVITIES.add(name, entry)
@@ -77,7 +85,11 @@ def register_local(name: str) -> Callable[[D], D]:
 
 
 def make_diffusivity(name: str | Chosen, width: int, **options: Any) -> Diffusivity:
-    """The diffusivity of a name with its options (``"package.module:Name"`` works too), or of a settings' choice."""
+    """The diffusivity of a name with its options (``"package.module:Name"`` works too), or of a settings' choice.
+
+    >>> make_diffusivity("attention", width=8, heads=2).constant_in_time
+    False
+    """
     chosen = choose(DIFFUSIVITIES, name, options) if isinstance(name, str) else name
     made: Diffusivity = chosen.entry(chosen.options, width)
     return made

@@ -80,7 +80,15 @@ class GraphFlow(nn.Module):
 
 
 class BoundFlow:
-    """A flow with its graph and start; what is constant in time was worked out when it was made."""
+    """A flow with its graph and start; what is constant in time was worked out when it was made.
+
+    >>> import torch
+    >>> from hgde import Graph, GraphFlow, PoincareBall
+    >>> graph, z = Graph.from_edges([(0, 1)]), torch.tensor([[0.4, 0.0], [-0.4, 0.0]])
+    >>> bound = GraphFlow(PoincareBall()).bind(z, graph)
+    >>> type(bound).__name__, bound(0.0, z).shape
+    ('BoundFlow', torch.Size([2, 2]))
+    """
 
     def __init__(self, flow: GraphFlow, z0: Tensor, graph: Graph, operator: Operator | None) -> None:
         self.flow, self.z0, self.graph, self.operator = flow, z0, graph, operator

@@ -24,6 +24,11 @@ class GlobalWeights:
     """Weights between all pairs, stated by queries and keys ``[N, H, d]``.
 
     Sums are exact, or with ``landmarks`` of linear cost, see :mod:`hgde.kernels.linear`.
+
+    >>> import torch
+    >>> weights = GlobalWeights(query=torch.ones(3, 1, 2), key=torch.ones(3, 1, 2))
+    >>> [round(weight, 4) for weight in weights.rows(torch.tensor([0]))[0].tolist()]
+    [0.3333, 0.3333, 0.3333]
     """
 
     query: Tensor
@@ -41,6 +46,14 @@ class Operator:
 
     ``local`` has weights on the edges of the graph and, where its ``origin`` is set, a virtual neighbour of every node
     at the origin. A loop's pull is nothing, ``log_x(x) = 0``: weights count it only in what they are divided by.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.kernels import EdgeWeights
+    >>> graph = Graph.from_edges([(0, 1), (1, 2)])
+    >>> operator = Operator(local=EdgeWeights(torch.full((4,), 0.25)))
+    >>> operator.row_sums(graph).tolist()
+    [0.25, 0.5, 0.25]
     """
 
     local: LocalWeights | None = None

@@ -16,7 +16,14 @@ EDGES_PER_PIECE = 2_000_000
 
 
 class CutError(ValueError):
-    """A graph that cannot be cut as asked; the message says what to try."""
+    """A graph that cannot be cut as asked; the message says what to try.
+
+    >>> import numpy as np
+    >>> from hgde.distributed.cutting import assign
+    >>> assign(np.array([0, 1, 2]), np.array([1, 0]), pieces=5, method="contiguous")
+    Traceback (most recent call last):
+    hgde.distributed.cutting.CutError: there are 2 nodes; pieces must be a number from 1 to that, got 5
+    """
 
 
 def default_pieces(num_nodes: int, num_edges: int) -> int:

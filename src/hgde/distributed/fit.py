@@ -37,7 +37,18 @@ from hgde.training.trainer import Outcome
 
 
 def settings_for(partition: Partition, given: Mapping[str, Any]) -> Settings:
-    """The settings of a run: data, preprocessing and task are the partition's, the rest is given."""
+    """The settings of a run: data, preprocessing and task are the partition's, the rest is given.
+
+    >>> import tempfile
+    >>> from hgde import make_settings
+    >>> from hgde.distributed import make_partition
+    >>> from hgde.pipeline import prepare
+    >>> settings = make_settings({"data": {"name": "tree-random", "options": ["num_nodes=40"]}})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     parts = make_partition(f"{folder}/parts", prepare(settings), settings, pieces=2, method="contiguous")
+    ...     settings_for(parts, {"model": {"width": 4}}).data.name      # the partition's
+    'tree-random'
+    """
     fixed = [f"{name}.{key}" for name in FIXED for key in _keys(given.get(name))]
     if fixed:
         raise SettingsError(
@@ -108,7 +119,19 @@ def stored_inputs(partition: Partition, settings: Settings) -> tuple[Task, Prepr
 
 
 class PartitionedRun:
-    """A run on a partition. Every rank makes one and calls the same methods; rank 0 writes and reports."""
+    """A run on a partition. Every rank makes one and calls the same methods; rank 0 writes and reports.
+
+    >>> import tempfile
+    >>> from hgde import make_settings
+    >>> from hgde.distributed import join, make_partition, start_run
+    >>> from hgde.pipeline import prepare
+    >>> settings = make_settings({"data": {"name": "tree-random", "options": ["num_nodes=40"]}})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     parts = make_partition(f"{folder}/parts", prepare(settings), settings, pieces=2, method="contiguous")
+    ...     run = start_run(parts, {"training": {"epochs": 1}, "preset": "none"}, join(), None)
+    ...     type(run).__name__, run.train().metric.name
+    ('PartitionedRun', 'accuracy')
+    """
 
     def __init__(
         self,
@@ -207,7 +230,18 @@ def start_run(
     partition: Partition, given: Mapping[str, Any], ranks: Ranks, folder: Path | None,
     reporter: Reporter | None = None, memory: int | None = None,
 ) -> PartitionedRun:  # fmt: skip
-    """A new run on a partition."""
+    """A new run on a partition.
+
+    >>> import tempfile
+    >>> from hgde import make_settings
+    >>> from hgde.distributed import join, make_partition
+    >>> from hgde.pipeline import prepare
+    >>> settings = make_settings({"data": {"name": "tree-random", "options": ["num_nodes=40"]}})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     parts = make_partition(f"{folder}/parts", prepare(settings), settings, pieces=2, method="contiguous")
+    ...     start_run(parts, {"preset": "none"}, join(), None).way.mode
+    'held'
+    """
     run = None if folder is None else RunFolder(folder)
     if any(ranks.gather(run is not None and run.exists)):
         raise RunError(f"{folder} holds a run already; go on with it (--resume {folder}) or choose another folder")
@@ -218,7 +252,22 @@ def resumed_run(
     folder: Path, ranks: Ranks, changes: Mapping[str, Any], reporter: Reporter | None = None,
     partition: Path | None = None, memory: int | None = None,
 ) -> PartitionedRun:  # fmt: skip
-    """A run on a partition that was started before; ``changes`` may raise epochs and seeds."""
+    """A run on a partition that was started before; ``changes`` may raise epochs and seeds.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from hgde import make_settings
+    >>> from hgde.distributed import join, make_partition, start_run
+    >>> from hgde.pipeline import prepare
+    >>> settings = make_settings({"data": {"name": "tree-random", "options": ["num_nodes=40"]}})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     parts = make_partition(f"{folder}/parts", prepare(settings), settings, pieces=2, method="contiguous")
+    ...     place, given = Path(folder) / "run", {"training": {"epochs": 1}, "preset": "none"}
+    ...     _ = start_run(parts, given, join(), place).train()
+    ...     summary = resumed_run(place, join(), {"training.epochs": 2}).train(resume=True)
+    >>> summary.settings.training.epochs
+    2
+    """
     run = RunFolder(folder)
     settings, facts = run.settings(), run.facts()
     for path, before in (("training.epochs", settings.training.epochs), ("run.seeds", settings.run.seeds)):

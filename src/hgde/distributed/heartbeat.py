@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
-import sys
 import threading
 import time
 from typing import Any
+
+logger = logging.getLogger(__name__)
 
 PERIOD = 2.0
 SILENCE = 20.0
@@ -45,10 +47,10 @@ class Heartbeat:
 
     def _end(self, what: str) -> None:
         # The main thread may be waiting inside a collective that will never end: nothing less stops it.
-        print(
-            f"error: rank {self.rank} stops: {what}; go on from the last checkpoint with --resume, with any number of "
-            "ranks",
-            file=sys.stderr,
-            flush=True,
+        logger.critical(
+            "error: rank %d stops: %s; go on from the last checkpoint with --resume, with any number of ranks",
+            self.rank,
+            what,
         )
+        logging.shutdown()  # what handlers have not written yet would be lost
         os._exit(3)

@@ -77,6 +77,14 @@ def make_partition(
         method: ``metis``, ``contiguous`` or ``random``.
         ricci: also store the Ollivier-Ricci curvature of every edge with this ``alpha``; it needs neighbours of
             neighbours, so a piece cannot work it out by itself.
+
+    >>> import tempfile
+    >>> from hgde import make_settings
+    >>> from hgde.pipeline import prepare
+    >>> settings = make_settings({"data": {"name": "tree-random", "options": ["num_nodes=40"]}})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     make_partition(f"{folder}/parts", prepare(settings), settings, pieces=2, method="contiguous").starts[-1]
+    40
     """
     writer = Writer(path)
     problem, graph = prepared.problem, prepared.problem.graph

@@ -29,7 +29,13 @@ _reading = threading.Lock()
 
 
 class PartitionError(RuntimeError):
-    """A partition that cannot be used; the message names the file and what to do."""
+    """A partition that cannot be used; the message names the file and what to do.
+
+    >>> from hgde.distributed import Partition
+    >>> Partition.open("no-such-folder")
+    Traceback (most recent call last):
+    hgde.distributed.partition.PartitionError: no-such-folder is not a partition (no partition.json in it); ...
+    """
 
 
 def digest_of(path: Path) -> str:
@@ -43,7 +49,19 @@ def digest_of(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Partition:
-    """The folder of a partition. :meth:`open` reads its description, arrays are mapped when they are asked for."""
+    """The folder of a partition. :meth:`open` reads its description, arrays are mapped when they are asked for.
+
+    >>> import tempfile
+    >>> from hgde import make_settings
+    >>> from hgde.distributed import make_partition
+    >>> from hgde.pipeline import prepare
+    >>> settings = make_settings({"data": {"name": "tree-random", "options": ["num_nodes=40"]}})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     made = make_partition(f"{folder}/parts", prepare(settings), settings, pieces=3, method="contiguous")
+    ...     made.check()
+    ...     made.num_nodes, made.num_pieces
+    (40, 3)
+    """
 
     path: Path
     facts: Mapping[str, Any]

@@ -18,12 +18,26 @@ from hgde.distributed.ranks import Ranks
 from hgde.distributed.tables import StreamedTable
 from hgde.pipeline.fitted import Fitted
 from hgde.pipeline.prepare import number_type, versions
-from hgde.tasks import PARTS, Problem, Table
+from hgde.tasks import PARTS, Predicted, Problem, Table
 from hgde.tasks.metrics import PAIRS
 
 
 class Predictor:
-    """A model and a partition. Every rank makes one; rank 0 writes."""
+    """A model and a partition. Every rank makes one; rank 0 writes.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from hgde import make_settings
+    >>> from hgde.distributed import join, make_partition, start_run
+    >>> from hgde.pipeline import load, prepare
+    >>> settings = make_settings({"data": {"name": "tree-random", "options": ["num_nodes=40"]}})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     parts = make_partition(f"{folder}/parts", prepare(settings), settings, pieces=2, method="contiguous")
+    ...     run = Path(folder) / "run"
+    ...     _ = start_run(parts, {"training": {"epochs": 1}, "preset": "none"}, join(), run).train()
+    ...     Predictor(load(run), parts, join()).write_predictions(Path(folder) / "predictions.csv")
+    40
+    """
 
     def __init__(self, fitted: Fitted, partition: Partition, ranks: Ranks) -> None:
         if fitted.shape.in_features != int(partition.facts["in_features"]):
@@ -46,7 +60,8 @@ class Predictor:
             def table() -> Table:
                 outputs = learner.model.readout(points) / learner.temperature
                 problem = Problem(task, piece.graph, piece.parts, "", "")
-                return task.table(learner, outputs, self._ids(piece)) | task.truth_columns(problem, piece.own)
+                predicted = Predicted(learner, outputs, self._ids(piece))
+                return task.table(predicted) | task.truth_columns(problem, piece.own)
 
             return table
 
@@ -56,7 +71,7 @@ class Predictor:
             every, local, ids = self._compared(piece, items)
 
             def table() -> Table:
-                made = task.table(learner, every, ids, local)
+                made = task.table(Predicted(learner, every, ids, local))
                 made["truth"] = torch.cat([part.truth for part in parts]).numpy()
                 made["part"] = np.repeat(np.array(PARTS[1:], dtype=object), [part.size for part in parts])
                 return made
@@ -74,7 +89,7 @@ class Predictor:
             mine = (pairs[0] >= piece.low) & (pairs[0] < piece.high)
             items = torch.stack([pairs[0, mine] - piece.low, pairs[1, mine]])
             every, local, ids = self._compared(piece, items)
-            return lambda: task.table(learner, every, ids, local)
+            return lambda: task.table(Predicted(learner, every, ids, local))
 
         return self._write(path, work, {})
 

@@ -17,13 +17,22 @@ Wait = Callable[[], Tensor]
 
 
 class RankError(RuntimeError):
-    """Ranks that cannot work together, or one that is gone; the message says which and what to do."""
+    """Ranks that cannot work together, or one that is gone; the message says which and what to do.
+
+    >>> raise RankError("rank 1 has other versions than rank 0")
+    Traceback (most recent call last):
+    hgde.distributed.ranks.RankError: rank 1 has other versions than rank 0
+    """
 
 
 class Ranks:
     """One process by itself: rank 0 of 1. Subclasses send.
 
     ``sent`` counts the bytes of rows that left this process, so that a run can be held against its cost model.
+
+    >>> alone = Ranks()
+    >>> alone.size, alone.is_first, alone.gather("here")
+    (1, True, ['here'])
     """
 
     rank: int = 0
@@ -143,7 +152,11 @@ def _terminated(number: int, frame: Any) -> None:
 
 
 def join() -> Ranks:
-    """The ranks that ``torchrun`` (or ``--ranks``) has started, or this process alone."""
+    """The ranks that ``torchrun`` (or ``--ranks``) has started, or this process alone.
+
+    >>> join().size      # one process, unless torchrun has started more
+    1
+    """
     return GroupRanks() if int(os.environ.get("WORLD_SIZE", "1")) > 1 else Ranks()
 
 

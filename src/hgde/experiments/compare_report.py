@@ -53,7 +53,7 @@ def cells(row: Row) -> list[str]:
     """System, score, standard error, gap to the best with p, parameters, ms per epoch, MiB, runs."""
     spread = row.spread
     if spread.count == 0:
-        return [row.name, "failed", "", "", "", "", "", f"0/{row.expected}"]
+        return [row.name, "failed" if row.failures else "not run", "", "", "", "", "", f"0/{row.expected}"]
     against = row.against_best
     gap = "best" if against is None else f"{against.difference:+.2f}"
     if against is not None and not math.isnan(row.p):

@@ -13,7 +13,7 @@ from hgde.data.loading import at_hand
 from hgde.experiments.jobs import Crew, Done, Job, OnDone, run_jobs
 from hgde.experiments.places import at_place, key_of
 from hgde.experiments.search import Search, Searcher, search_all
-from hgde.experiments.space import Dimension, space_for
+from hgde.experiments.space import exists, space_for
 from hgde.experiments.stats import Place, compare_again
 from hgde.experiments.store import Store
 from hgde.experiments.systems import chooses_itself
@@ -119,20 +119,11 @@ def search_of(table: Table, cell: Cell) -> Search:
     """The small search of a cell: around its preset, settings that make the cell what it is held fixed."""
     model = cell.system.model
     assert model is not None
-    space = tuple(d for d in space_for(model) if not _is_fixed(d, cell.system.changes))
+    space = tuple(d for d in space_for(model) if not exists(cell.system.changes, d.path))
     folds = tuple((split, 1000 + k) for k, split in enumerate((cell.data.splits * table.folds)[: table.folds]))
     # What a user would have got by default is tried as well, where a model chooses among presets of its own.
     starts = ({"preset": "auto"},) if chooses_itself(model) and table.trials > 2 else ()
     return Search(cell.path, cell.settings, space, table.trials, folds, starts=starts, cost=cell.cost)
-
-
-def _is_fixed(dimension: Dimension, changes: Mapping[str, Any]) -> bool:
-    inner: Any = changes
-    for part in dimension.path.split("."):
-        if not isinstance(inner, Mapping) or part not in inner:
-            return False
-        inner = inner[part]
-    return True
 
 
 def final_job(cell: Cell, settings: Mapping[str, Any], place: Place) -> Job:

@@ -55,7 +55,7 @@ def lookup(nested: Mapping[str, Any], path: str) -> Any:
 
 
 def exists(nested: Mapping[str, Any], path: str) -> bool:
-    """Whether resolved settings have something at a path; a setting that cannot act is not among them."""
+    """Whether nested settings have something at a path; resolved ones do not have a setting that cannot act."""
     inner: Any = nested
     for part in path.split("."):
         if not isinstance(inner, Mapping) or part not in inner:

@@ -91,7 +91,7 @@ def usual_systems(task: str) -> list[System]:
 
 def chooses_itself(model: str) -> bool:
     """Whether a model brings several presets that are chosen among on the validation part (``preset = auto``)."""
-    return MODELS.get(model).candidates.__func__ is not Model.candidates.__func__  # type: ignore[attr-defined]
+    return MODELS.get(model).candidates.__func__ is not Model.candidates.__func__  # type: ignore[attr-defined]  # class methods have it
 
 
 def preset_name(model: str, data: str, task: str) -> str:

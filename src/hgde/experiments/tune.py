@@ -11,7 +11,7 @@ from typing import Any
 from hgde.experiments.following import Follower
 from hgde.experiments.places import choose_places, open_for
 from hgde.experiments.search import Found, Search, SearchError, search_all
-from hgde.experiments.space import Dimension, check_space, read_space, space_for
+from hgde.experiments.space import check_space, exists, read_space, space_for
 from hgde.experiments.store import Store
 from hgde.experiments.systems import preset_name, preset_of
 from hgde.experiments.toml import to_toml
@@ -77,7 +77,7 @@ def tune(
     if space is not None:
         dimensions = read_space(space)
         check_space(dimensions, model)
-    free = tuple(dimension for dimension in dimensions if not _is_given(dimension, given))
+    free = tuple(dimension for dimension in dimensions if not exists(given, dimension.path))
     if not free:
         raise SearchError("every setting of the search space was given; leave some out, or name another --search-space")
     _, at_hand = open_for(settings)
@@ -94,15 +94,6 @@ def tune(
     start = preset_name(model, data, settings.task.name)
     files = _write(out, found, given, settings.to_dict(), start, metric, reproduce)
     return Tuned(found, metric, [*files, store.path("trials")])
-
-
-def _is_given(dimension: Dimension, given: Mapping[str, Any]) -> bool:
-    inner: Any = given
-    for part in dimension.path.split("."):
-        if not isinstance(inner, Mapping) or part not in inner:
-            return False
-        inner = inner[part]
-    return True
 
 
 def _write(

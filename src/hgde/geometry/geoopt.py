@@ -20,6 +20,10 @@ def to_geoopt(manifold: Manifold) -> Any:
 
     For the ball it is a ``geoopt.PoincareBall``, for the other spaces a view that answers with our maps. Either reads
     our curvature at every call, so a trained curvature is shared, not copied.
+
+    >>> from hgde import PoincareBall
+    >>> to_geoopt(PoincareBall(c=2.0)).name
+    'PoincareBall'
     """
     import geoopt
 
@@ -34,7 +38,17 @@ def to_geoopt(manifold: Manifold) -> Any:
 
 
 def manifold_parameter(points: Tensor, manifold: Manifold) -> Any:
-    """``points`` as a ``geoopt.ManifoldParameter``, to be trained by geoopt's Riemannian optimisers."""
+    """``points`` as a ``geoopt.ManifoldParameter``, to be trained by geoopt's Riemannian optimisers.
+
+    >>> import geoopt, torch
+    >>> from hgde import PoincareBall
+    >>> x = manifold_parameter(torch.tensor([0.5, 0.0]), PoincareBall())
+    >>> optimiser = geoopt.optim.RiemannianSGD([x], lr=0.1)
+    >>> x.square().sum().backward()
+    >>> optimiser.step()
+    >>> bool(x.norm() < 0.5)
+    True
+    """
     import geoopt
 
     return geoopt.ManifoldParameter(points, manifold=to_geoopt(manifold))

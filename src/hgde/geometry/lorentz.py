@@ -19,10 +19,9 @@ import torch
 from torch import Tensor
 
 from hgde.geometry import chart, numerics
-from hgde.geometry.contract import Manifold, Points, Weights, weighted
-from hgde.geometry.curvature import Curvature
+from hgde.geometry.contract import Points, Weights, weighted
 from hgde.geometry.numerics import dot, squared_norm
-from hgde.geometry.spaces import SPACES, CurvatureSettings
+from hgde.geometry.spaces import SPACES, Hyperbolic
 
 
 class Place(NamedTuple):
@@ -54,7 +53,7 @@ def with_time(space: Tensor, c: Tensor) -> Tensor:
 
 
 @SPACES.register("lorentz")
-class Lorentz(Manifold):
+class Lorentz(Hyperbolic):
     """Hyperbolic space on the hyperboloid of curvature ``-c``, isometric to the ball of the same ``c``.
 
     ``c`` is a number, trained on request, or a shared :class:`Curvature`. A space of dimension ``d`` has ``d + 1``
@@ -66,23 +65,6 @@ class Lorentz(Manifold):
     >>> x.shape, round(space.dist0(x).item(), 4)
     (torch.Size([3]), 1.0)
     """
-
-    Settings = CurvatureSettings
-
-    def __init__(self, c: float | Curvature = 1.0, learnable: bool = False) -> None:
-        super().__init__()
-        self.curvature = c if isinstance(c, Curvature) else Curvature(c, learnable)
-
-    @classmethod
-    def build(cls, options: CurvatureSettings, width: int) -> Lorentz:
-        """The hyperboloid that settings describe, for points of dimension ``width``."""
-        return cls(options.curvature, options.learn_curvature)
-
-    @property
-    def c(self) -> Tensor:
-        """The curvature magnitude, a 0-d tensor that carries gradient when learnable."""
-        value: Tensor = self.curvature()
-        return value
 
     def ambient(self, width: int) -> int:
         return width + 1

@@ -93,6 +93,13 @@ def count_projections() -> Iterator[ProjectionCounter]:
     """Count the points projected inside the block: ``with count_projections() as counter: ...; counter.total``.
 
     Blocks nest, and each sees everything that happens inside it.
+
+    >>> import torch
+    >>> from hgde import PoincareBall
+    >>> with count_projections() as counter:
+    ...     _ = PoincareBall().project(torch.tensor([[2.0, 0.0], [0.1, 0.0]]))
+    >>> counter.total
+    1
     """
     counter = ProjectionCounter()
     _counters.append(counter)
@@ -103,12 +110,28 @@ def count_projections() -> Iterator[ProjectionCounter]:
 
 
 def counting_projections() -> bool:
-    """Whether anyone is listening; lets callers skip the sum when nobody is."""
+    """Whether anyone is listening; lets callers skip the sum when nobody is.
+
+    >>> from hgde.geometry import count_projections
+    >>> counting_projections()
+    False
+    >>> with count_projections():
+    ...     counting_projections()
+    True
+    """
     return len(_counters) > 0
 
 
 def record_projections(count: Tensor) -> None:
-    """Report ``count`` (0-d integer tensor) projected points to every counter that this thread has open."""
+    """Report ``count`` (0-d integer tensor) projected points to every counter that this thread has open.
+
+    >>> import torch
+    >>> from hgde.geometry import count_projections
+    >>> with count_projections() as counter:
+    ...     record_projections(torch.tensor([True, False, True]).sum())
+    >>> counter.total
+    2
+    """
     own = None if torch.compiler.is_compiling() else get_ident()
     for counter in tuple(_counters):  # another thread may open or close one meanwhile
         if own is None or counter.thread == own:

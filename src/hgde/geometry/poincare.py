@@ -8,13 +8,12 @@ import torch
 from torch import Tensor
 
 from hgde.geometry import ball, numerics
-from hgde.geometry.contract import Manifold, Points, Weights
-from hgde.geometry.curvature import Curvature
-from hgde.geometry.spaces import SPACES, CurvatureSettings
+from hgde.geometry.contract import Points, Weights
+from hgde.geometry.spaces import SPACES, Hyperbolic
 
 
 @SPACES.register("ball")
-class PoincareBall(Manifold):
+class PoincareBall(Hyperbolic):
     """The ball of curvature ``-c``; ``c`` is a number, trained on request, or a shared :class:`Curvature`.
 
     >>> import torch
@@ -23,23 +22,6 @@ class PoincareBall(Manifold):
     >>> round(ball.dist0(x).item(), 4), ball.problems(x)
     (1.0, [])
     """
-
-    Settings = CurvatureSettings
-
-    def __init__(self, c: float | Curvature = 1.0, learnable: bool = False) -> None:
-        super().__init__()
-        self.curvature = c if isinstance(c, Curvature) else Curvature(c, learnable)
-
-    @classmethod
-    def build(cls, options: CurvatureSettings, width: int) -> PoincareBall:
-        """The ball that settings describe, for points of dimension ``width``."""
-        return cls(options.curvature, options.learn_curvature)
-
-    @property
-    def c(self) -> Tensor:
-        """The curvature magnitude, a 0-d tensor that carries gradient when learnable."""
-        value: Tensor = self.curvature()
-        return value
 
     def expmap(self, x: Tensor, v: Tensor) -> Tensor:
         return ball.expmap(x, v, self.c)

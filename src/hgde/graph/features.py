@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class SparseFeatures:
     """An ``[N, F]`` matrix in CSR form. Bag-of-words features stay in it from the file to the gradient.
 
-    >>> import torch
     >>> import scipy.sparse
+    >>> import torch
     >>> features = SparseFeatures.from_scipy(scipy.sparse.eye(3, format="csr"))
     >>> features.shape
     (3, 3)

@@ -34,7 +34,13 @@ class _worked_out_once(Generic[T]):  # a decorator
 
 
 class GraphError(ValueError):
-    """A graph that cannot be used; the message says what is wrong with it and where."""
+    """A graph that cannot be used; the message says what is wrong with it and where.
+
+    >>> from hgde import Graph
+    >>> Graph.from_edges([(0, -1)])
+    Traceback (most recent call last):
+    hgde.graph.graph.GraphError: edge 0 is (0, -1): node numbers start at 0
+    """
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,12 @@ class PieceGraph(Graph):
 
     ``degrees [2, N]`` are the weights that arrive at and leave each node in the whole graph, ``loops [N]`` says which
     nodes have an edge to themselves there.
+
+    >>> import torch
+    >>> indptr, indices = torch.tensor([0, 1, 3, 3]), torch.tensor([1, 0, 2])      # nodes 0 and 1, and the halo 2
+    >>> piece = PieceGraph(indptr, indices, own=2)
+    >>> piece.num_nodes, piece.num_halo
+    (3, 1)
     """
 
     own: int = 0

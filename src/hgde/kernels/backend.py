@@ -23,13 +23,25 @@ _default = _check(os.environ.get("HGDE_BACKEND", "auto"))
 
 
 def set_backend(name: Backend) -> None:
-    """Set what ``backend="auto"`` means in this process; the environment variable ``HGDE_BACKEND`` sets it at start."""
+    """Set what ``backend="auto"`` means in this process; the environment variable ``HGDE_BACKEND`` sets it at start.
+
+    >>> from hgde.kernels import get_backend
+    >>> before = get_backend()
+    >>> set_backend("reference")
+    >>> get_backend()
+    'reference'
+    >>> set_backend(before)
+    """
     global _default
     _default = _check(name)
 
 
 def get_backend() -> str:
-    """What ``backend="auto"`` means in this process."""
+    """What ``backend="auto"`` means in this process.
+
+    >>> get_backend() in ("auto", "fused", "reference")
+    True
+    """
     return _default
 
 

@@ -17,6 +17,13 @@ class FusedBall(PoincareBall):
     Compiled are CPU tensors ``[..., d]`` of at least two axes, all of one shape and dtype, if the backend allows it;
     anything else goes to :class:`PoincareBall`. The compiled maps have no second derivative and say so when asked for
     one.
+
+    >>> import torch
+    >>> from hgde import PoincareBall
+    >>> ball = PoincareBall(c=1.0)
+    >>> fast, x, v = FusedBall.for_solve(ball), torch.zeros(3, 2), torch.full((3, 2), 0.2)
+    >>> torch.allclose(fast.expmap(x, v), ball.expmap(x, v))
+    True
     """
 
     _held: Tensor | None = None

@@ -29,6 +29,9 @@ class Shape:
 
     ``outputs`` is how many numbers per node a task asks for (a logit per class, a value per target); ``None`` when it
     asks for points instead, to be compared in pairs.
+
+    >>> Shape(in_features=3, num_nodes=5, outputs=2).outputs
+    2
     """
 
     in_features: int

@@ -21,7 +21,6 @@ from hgde.models.presets import (
     LINK_PRESETS,
     MANY,
     MANY_LABELS,
-    MOST_EDGES_FOR_RICCI,
     NO_CLASSES,
     PRESETS,
     Preset,
@@ -79,6 +78,10 @@ class HGDESettings(Section):
         at_least=0,
     )
     hidden_dropout: float = setting(0.0, "Dropout on the embedding before the decoder of nodes.", at_least=0, below=1)
+    own_readout: bool = setting(
+        False,
+        "Read out a node's own encoded features as well, apart from what came along its edges; for classes and values.",
+    )
     labels: bool = setting(
         False, "Read the training labels around a node as well, its own left out; for classes on a graph at hand."
     )
@@ -134,6 +137,11 @@ class HGDE(Model):
         self.decoder: NodeDecoder | None = None
         if shape.outputs is not None:
             self.decoder = NodeDecoder(width, shape.outputs, target, settings.hidden_dropout)
+        self.own_decoder: NodeDecoder | None = None
+        if settings.own_readout:
+            if shape.outputs is None:
+                raise SettingsError("own_readout has no effect: links are decoded from the points; leave it out")
+            self.own_decoder = NodeDecoder(width, shape.outputs, target, settings.hidden_dropout)
         self.evidence: LabelEvidence | None = None
         if settings.labels:
             if shape.outputs is None:
@@ -145,9 +153,9 @@ class HGDE(Model):
     def candidates(cls, task: str, graph: Graph, labelled: float = 1.0) -> tuple[str, ...]:
         if task == "links":
             return tuple(LINK_PRESETS)
-        names = (MANY_LABELS if labelled >= MANY else FEW_LABELS) if task == "nodes" else NO_CLASSES
-        has_time = graph.num_edges <= MOST_EDGES_FOR_RICCI
-        return tuple(name for name in names if has_time or not name.startswith("ricci"))
+        if task != "nodes":
+            return NO_CLASSES
+        return MANY_LABELS if labelled >= MANY else FEW_LABELS
 
     @property
     def manifold(self) -> Manifold:
@@ -163,12 +171,15 @@ class HGDE(Model):
         return built(self.decoder)(z)
 
     def forward(self, features: Features, graph: Graph) -> Tensor:
-        scores = self.readout(self.embed(features, graph))
+        start = self.encoder(features)
+        scores = self.readout(self.block(start, graph))
+        if self.own_decoder is not None:
+            scores = scores + self.own_decoder(start)
         return scores if self.evidence is None else scores + self.evidence(graph)
 
     @property
     def reads_out_each(self) -> bool:
-        return self.evidence is None
+        return self.evidence is None and self.own_decoder is None
 
     def trajectory(self, features: Features, graph: Graph) -> tuple[list[float], Tensor]:
         """Times ``0, step, ..., T`` and the states there, ``[times, N, coordinates]``."""
@@ -178,7 +189,7 @@ class HGDE(Model):
         weight = self.encoder.linear.weight
         if weight.device.type == "cpu" and isinstance(self.manifold, PoincareBall):
             sparse = ("sparse", "encoder") if isinstance(features, SparseFeatures) else ()
-            warm_up(*sparse, "origin", *self.block.kernels, dtype=weight.dtype)
+            warm_up(*self.block.kernels, "origin", *sparse, dtype=weight.dtype)
         if self.start_distance > 0:
             self.encoder.scale_to(features, self.start_distance)
 

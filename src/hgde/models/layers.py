@@ -25,6 +25,13 @@ class HyperbolicLinear(nn.Module):
     Every space has the same parameters. On the ball and on Lorentz ``b`` is kept as the point ``sqrt(c) b`` of the unit
     ball, where Riemannian optimisers move it: a trained curvature shrinks or widens the ball and would leave a point
     with fixed coordinates outside it. Elsewhere it is kept as ``log_o b``, which in flat space is ``b`` itself.
+
+    >>> import torch
+    >>> from hgde import PoincareBall
+    >>> layer = HyperbolicLinear(4, 2, PoincareBall())
+    >>> points = layer(torch.randn(5, 4))
+    >>> points.shape, bool((points.norm(dim=1) < 1).all())
+    (torch.Size([5, 2]), True)
     """
 
     def __init__(self, in_features: int, out_features: int, manifold: Manifold, bias: bool = True) -> None:
@@ -81,6 +88,12 @@ class Encoder(nn.Module):
         state_dropout: on what every layer gives, so also on the tangent vectors that become the start.
         bends_last: whether the activation follows the last layer too.
         inner_width: of the layers before the last; that of the points by default.
+
+    >>> import torch
+    >>> from hgde import PoincareBall
+    >>> ball = PoincareBall()
+    >>> Encoder(4, 2, ball, ball, layers=2)(torch.randn(5, 4)).shape
+    torch.Size([5, 2])
     """
 
     def __init__(
@@ -152,6 +165,11 @@ class NodeDecoder(nn.Module):
     """Scores: a hyperbolic linear layer on ``log_o z``, read off in the tangent space at the origin.
 
     A product is of one width, that of its points; its scores, of another, are read off in flat space.
+
+    >>> from hgde import PoincareBall
+    >>> ball = PoincareBall()
+    >>> NodeDecoder(2, 3, ball)(ball.random(5, 2)).shape
+    torch.Size([5, 3])
     """
 
     def __init__(self, width: int, outputs: int, manifold: Manifold, dropout: float = 0.0) -> None:

@@ -20,7 +20,7 @@ _ENCODER = {
     "state_dropout": 0.5,
     "eta": [1.0, 0.0, 0.1],
 }
-_TRAINING = {"lr": 0.02, "warm_up": 5, "weight_decay": 5e-4, "epochs": 200, "patience": 60}
+_TRAINING = {"lr": 0.02, "warm_up": 5, "weight_decay": 5e-4, "epochs": 200, "patience": 80}
 
 
 def _preset(training: Mapping[str, Any] | None = None, **model: Any) -> Preset:
@@ -37,13 +37,16 @@ _LIGHT = {"dropout": 0.0, "state_dropout": 0.1}
 _FEATURES_ALONE = {"time": 1.0, "eta": [0.0, 0.0, 1.0]}
 """Every step leads back to the start: what is read out is the encoder."""
 
+_FIRM = {"weight_decay": 5e-3}
 _SPARING = {"weight_decay": 1e-5}
+_AVERAGED = {"averaging": 0.95}
 
 PLAIN: dict[str, Preset] = {
-    "default": _preset(diffusivity="symmetric", time=8.0, space=_space(0.01)),
+    "default": _preset(_FIRM, diffusivity="symmetric", time=10.0, space=_space(0.01), encoder_layers=1),
     "shares": _preset(diffusivity="isotropic", time=8.0, space=_space(0.01), state_dropout=0.7),
+    "near": _preset(diffusivity="isotropic", time=2.0, space=_space(0.1), encoder_layers=1),
     "curved": _preset(diffusivity="isotropic", time=4.0, space=_space(1.0), eta=[1.0, 0.3, 0.1]),
-    "features": _preset({"weight_decay": 5e-3}, space=_space(0.1), **_FEATURES_ALONE),
+    "features": _preset(_FIRM | _AVERAGED, space=_space(0.1), **_FEATURES_ALONE),
     "light": _preset(_SPARING, diffusivity="isotropic", time=2.0, space=_space(0.1), eta=[1.0, 0.3, 0.3], **_LIGHT),
     "attention": _preset(
         diffusivity={"name": "attention", "heads": 2},
@@ -64,20 +67,25 @@ PLAIN: dict[str, Preset] = {
 def _with_labels(preset: Preset, training: Mapping[str, Any] | None = None, **model: Any) -> Preset:
     return {
         "model": {**preset["model"], "labels": True, **model},
-        "training": {**preset["training"], **(training or {})},
+        "training": {**preset["training"], **_AVERAGED, **(training or {})},
     }
 
 
 WITH_LABELS: dict[str, Preset] = {
-    "default-labels": _with_labels(PLAIN["default"], time=4.0),
+    "default-labels": _with_labels(
+        _preset(diffusivity="symmetric", time=4.0, space=_space(0.01)), {"weight_decay_rest": 1e-3}
+    ),
     "features-labels": _with_labels(PLAIN["features"]),
-    "light-labels": _with_labels(PLAIN["light"]),
-    "attention-labels": _with_labels(PLAIN["attention"]),
-    "curved-labels": _with_labels(PLAIN["curved"]),
-    "ricci-labels": _with_labels(PLAIN["ricci"]),
-    "local-global-labels": _with_labels(PLAIN["local-global"]),
+    "light-labels": _with_labels(PLAIN["light"], own_readout=True),
+    "attention-labels": _with_labels(PLAIN["attention"], own_readout=True),
+    "curved-labels": _with_labels(PLAIN["curved"], own_readout=True),
+    "ricci-labels": _with_labels(PLAIN["ricci"], own_readout=True),
+    "local-global-labels": _with_labels(PLAIN["local-global"], own_readout=True),
 }
-"""The same, reading the training labels around a node as well."""
+"""Reading the training labels around a node as well, most of them also its own features apart from its neighbours'.
+
+Weights are averaged over epochs: the more there is to read, the more the last epoch's weights waver.
+"""
 
 PRESETS = PLAIN | WITH_LABELS
 
@@ -116,18 +124,14 @@ LINK_PRESETS: dict[str, Preset] = {
     },
 }  # fmt: skip
 
-FEW_LABELS = ("default", "shares", "features", "light", "curved", "attention", "default-labels")
-MANY_LABELS = (
-    "default", "default-labels", "features-labels", "light-labels", "attention-labels", "curved-labels", "ricci-labels",
-)  # fmt: skip
-NO_CLASSES = tuple(name for name in PLAIN if name != "local-global")
+FEW_LABELS = ("default", "shares", "near", "features", "attention", "default-labels")
+MANY_LABELS = ("features", "default", "default-labels", "light-labels", "curved-labels", "attention-labels")
+NO_CLASSES = ("default", "shares", "features", "light", "curved", "attention")
 """What is tried in turn, simple ones first: where few nodes are labelled, where many are, for values and label sets.
 
-``local-global`` is there to be asked for: looking at all pairs costs more than a race may.
+``ricci`` and ``local-global`` are there to be asked for: the curvature of all edges, or a look at all pairs, costs more
+than a race may.
 """
 
 MANY = 0.2
 """Share of labelled nodes from which on a node's neighbourhood mostly holds some of them."""
-
-MOST_EDGES_FOR_RICCI = 50_000
-"""Exact curvature of the edges of a larger graph takes longer than the training it is for."""

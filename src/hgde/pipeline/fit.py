@@ -30,7 +30,18 @@ from hgde.training.trainer import Epoch, Outcome, Trainer
 
 
 class Reporter:
-    """Hears how a run goes on; this one keeps quiet."""
+    """Hears how a run goes on; this one keeps quiet.
+
+    >>> from hgde import fit, make_settings
+    >>> class Counting(Reporter):
+    ...     epochs = 0
+    ...     def epoch_done(self, epoch):
+    ...         self.epochs += 1
+    >>> counting, data = Counting(), {"name": "tree-random", "options": ["num_nodes=40"]}
+    >>> _ = fit(make_settings({"data": data, "training": {"epochs": 3}, "preset": "none"}), reporter=counting)
+    >>> counting.epochs
+    3
+    """
 
     def presets_compared(self, rung: Rung) -> None: ...
     def preset_chosen(self, choice: Choice) -> None: ...
@@ -41,7 +52,15 @@ class Reporter:
 
 @dataclass
 class Summary:
-    """All seeds of a run."""
+    """All seeds of a run.
+
+    >>> from hgde import fit, make_settings
+    >>> data = {"name": "tree-random", "options": ["num_nodes=40"]}
+    >>> quick = {"data": data, "training": {"epochs": 1}, "run": {"seeds": 2}, "preset": "none"}
+    >>> summary = fit(make_settings(quick)).summary
+    >>> len(summary.scores()), summary.metric.name
+    (2, 'accuracy')
+    """
 
     settings: Settings
     outcomes: list[Outcome]
@@ -77,7 +96,14 @@ class Summary:
 
 @dataclass
 class Result:
-    """What training gives: the figures of all seeds, and each seed's model."""
+    """What training gives: the figures of all seeds, and each seed's model.
+
+    >>> from hgde import fit, make_settings
+    >>> data = {"name": "tree-random", "options": ["num_nodes=40"]}
+    >>> result = fit(make_settings({"data": data, "training": {"epochs": 1}, "preset": "none"}))
+    >>> len(result.models), result.models[0].embed().shape[0]
+    (1, 40)
+    """
 
     summary: Summary
     models: list[Fitted]
@@ -141,6 +167,15 @@ def resume(
 
     ``epochs`` and ``seeds`` may be raised; everything else is as the folder says. Data that has changed is refused.
     ``problem`` is needed where the run was started with one.
+
+    >>> import tempfile
+    >>> from hgde import fit, make_settings
+    >>> data = {"name": "tree-random", "options": ["num_nodes=40"]}
+    >>> quick = make_settings({"data": data, "training": {"epochs": 1}, "preset": "none"})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = fit(quick, f"{folder}/run")
+    ...     resume(f"{folder}/run", epochs=2).summary.settings.training.epochs
+    2
     """
     run = RunFolder(Path(folder))
     settings = run.settings()

@@ -20,7 +20,7 @@ from hgde.pipeline.folder_checks import Allowance, find_gap, model_problem, own_
 from hgde.pipeline.prepare import Prepared, build_learner, choose_device, number_type, versions
 from hgde.pipeline.settings import Settings, make_settings
 from hgde.registry import untrusted
-from hgde.tasks import PARTS, Learner, Problem, Scores, Table, Task
+from hgde.tasks import PARTS, Learner, Predicted, Problem, Scores, Table, Task
 from hgde.training import checkpoint
 
 Array = np.ndarray[Any, Any]
@@ -31,6 +31,12 @@ class Fitted:
     """A learner, the task it answers, and how its inputs are made.
 
     ``own`` is what it was trained on; models read from a folder work it out when it is first needed.
+
+    >>> from hgde import fit, make_settings
+    >>> data = {"name": "tree-random", "options": ["num_nodes=40"]}
+    >>> fitted = fit(make_settings({"data": data, "training": {"epochs": 1}, "preset": "none"})).models[0]
+    >>> fitted.embed().shape[0], list(fitted.predict())[:3], list(fitted.evaluate())
+    (40, ['id', 'prediction', 'confidence'], ['train', 'val', 'test'])
     """
 
     settings: Settings
@@ -93,10 +99,11 @@ class Fitted:
         with own_files(self.folder if dataset is None else None):
             features, graph, known = self.inputs(dataset)
             outputs = self.learner.eval().outputs(features, graph)
-            ids = node_ids(known)
+            asked = None if pairs is None else pairs.to(self.device)
+            predicted = Predicted(self.learner, outputs, node_ids(known), asked, graph)
             if dataset is None and pairs is None:
-                return self.task.held_out_table(self.learner, outputs, ids, self.training_data().problem)
-        return self.task.table(self.learner, outputs, ids, None if pairs is None else pairs.to(self.device), graph)
+                return self.task.held_out_table(predicted, self.training_data().problem)
+        return self.task.table(predicted)
 
     @torch.no_grad()
     def evaluate(self) -> dict[str, Scores]:
@@ -157,7 +164,17 @@ def facts_of(prepared: Prepared, *, is_named: bool) -> dict[str, Any]:
 
 
 def load(folder: str | Path, seed: int | None = None) -> Fitted:
-    """The trained model of a run folder (its first finished seed unless one is named), ready to be used."""
+    """The trained model of a run folder (its first finished seed unless one is named), ready to be used.
+
+    >>> import tempfile
+    >>> from hgde import fit, make_settings
+    >>> data = {"name": "tree-random", "options": ["num_nodes=40"]}
+    >>> quick = make_settings({"data": data, "training": {"epochs": 1}, "preset": "none"})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = fit(quick, f"{folder}/run")
+    ...     len(load(f"{folder}/run").predict()["prediction"])
+    40
+    """
     run = RunFolder(Path(folder))
     settings = run.settings()
     finished = run.finished_seeds()

@@ -31,12 +31,24 @@ _START = ("settings.json", "run.json", "data.safetensors", "problem.safetensors"
 
 
 class RunError(RuntimeError):
-    """A run folder that cannot be used; the message says what to do."""
+    """A run folder that cannot be used; the message says what to do.
+
+    >>> from hgde.pipeline import load
+    >>> load("no-such-folder")
+    Traceback (most recent call last):
+    hgde.pipeline.folder.RunError: no-such-folder is not the folder of a run (no settings.json in it); ...
+    """
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """A run on disk."""
+    """A run on disk.
+
+    >>> from pathlib import Path
+    >>> folder = RunFolder(Path("runs/cora-nodes"))
+    >>> folder.exists, folder.seed_folder(3).name
+    (False, 'seed-3')
+    """
 
     path: Path
 

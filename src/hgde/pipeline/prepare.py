@@ -21,7 +21,14 @@ class DeviceError(RuntimeError):
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A data set, the problem posed on it, and how its features were made."""
+    """A data set, the problem posed on it, and how its features were made.
+
+    >>> from hgde import make_settings
+    >>> from hgde.pipeline import prepare
+    >>> prepared = prepare(make_settings({"data": {"name": "tree-random", "options": ["num_nodes=40"]}}))
+    >>> prepared.dataset.num_nodes, prepared.shape.num_nodes
+    (40, 40)
+    """
 
     dataset: Dataset
     problem: Problem
@@ -34,7 +41,13 @@ class Prepared:
 
 
 def prepare(settings: Settings, dataset: Dataset | None = None, problem: Problem | None = None) -> Prepared:
-    """Load the data, split it, fit the preprocessing to the training graph. Data or problem at hand may be given."""
+    """Load the data, split it, fit the preprocessing to the training graph. Data or problem at hand may be given.
+
+    >>> from hgde import make_settings
+    >>> prepared = prepare(make_settings({"data": {"name": "tree-random", "options": ["num_nodes=40"]}}))
+    >>> {name: part.size for name, part in prepared.problem.parts.items()}
+    {'train': 24, 'val': 8, 'test': 8}
+    """
     data = open_dataset(settings.data) if dataset is None else dataset
     if problem is None:
         problem = settings.task.entry.pose(data, settings.task.options, settings.data)
@@ -70,7 +83,11 @@ def choose_device(name: str) -> torch.device:
 
 
 def versions() -> dict[str, str]:
-    """What the numbers depend on besides settings and data: versions, and what the CPU makes libraries choose."""
+    """What the numbers depend on besides settings and data: versions, and what the CPU makes libraries choose.
+
+    >>> sorted(versions())[:3]
+    ['cpu_capability', 'geoopt', 'hgde']
+    """
     import platform
     from importlib.metadata import version
 

@@ -39,9 +39,7 @@ class TrainingBar(Reporter):
 
     def presets_compared(self, rung: Rung) -> None:
         if not self.quiet:
-            ordered = sorted(rung.scores.items(), key=lambda item: -item[1])
-            shown = ", ".join(f"{name} {100 * score:.1f}" for name, score in ordered)
-            self.console.print(f"presets after {rung.epoch} epochs: {shown}", highlight=False, soft_wrap=True)
+            self.console.print(f"presets after {rung.epoch} epochs: {rung.shown()}", highlight=False, soft_wrap=True)
 
     def preset_chosen(self, choice: Choice) -> None:
         if not self.quiet:

@@ -42,7 +42,11 @@ _LARGEST_FILE = 16 << 20
 
 @dataclass(frozen=True)
 class RunSettings(Section):
-    """Seeds, number type, device and threads of a run, and how often it is kept."""
+    """Seeds, number type, device and threads of a run, and how often it is kept.
+
+    >>> RunSettings(seeds=5, dtype="float64").seeds
+    5
+    """
 
     seed: int = setting(0, "Seed of the first run.", at_least=0, below=2**63)
     seeds: int = setting(1, "How many seeds to run, one after the other.", above=0)
@@ -129,6 +133,14 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     """The nested values that a TOML or JSON file gives, checked, to be laid under others.
 
     A file may come from elsewhere: what it names as ``"package.module:Name"`` must be imported already.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "mine.toml"
+    ...     _ = path.write_text("model.width = 8")
+    ...     read_settings(path)
+    {'model': {'width': 8}}
     """
     path = Path(path)
     try:

@@ -17,7 +17,16 @@ SUFFIXES = (".csv", ".tsv", ".parquet", ".npz")
 
 
 def write_table(path: Path, table: Table, about: dict[str, Any]) -> Path:
-    """Write the table, and ``about`` as ``NAME.json`` beside it; returns the path of the latter."""
+    """Write the table, and ``about`` as ``NAME.json`` beside it; returns the path of the latter.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     beside = write_table(Path(folder) / "t.csv", {"id": np.array(["a"])}, {"made": "by hand"})
+    ...     (Path(folder) / "t.csv").read_text().split(), beside.name
+    (['id', 'a'], 't.json')
+    """
     buffer = io.BytesIO()
     if path.suffix == ".npz":
         arrays: dict[str, Any] = {name: _plain(values) for name, values in table.items()}

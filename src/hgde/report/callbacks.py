@@ -54,7 +54,11 @@ class Reporters(Reporter):
 
 
 class TensorBoardReporter(Reporter):
-    """Loss, validation score, curvature and projected points per epoch, a run of TensorBoard for each seed."""
+    """Loss, validation score, curvature and projected points per epoch, a run of TensorBoard for each seed.
+
+    >>> from hgde import fit, make_settings
+    >>> fit(make_settings(), reporter=TensorBoardReporter("board"))  # doctest: +SKIP
+    """
 
     def __init__(self, folder: str | Path) -> None:
         try:
@@ -79,7 +83,11 @@ class TensorBoardReporter(Reporter):
 
 
 class MLflowReporter(Reporter):
-    """The same as runs of MLflow, one for each seed, with the settings as parameters."""
+    """The same as runs of MLflow, one for each seed, with the settings as parameters.
+
+    >>> from hgde import fit, make_settings
+    >>> fit(make_settings(), reporter=MLflowReporter("my-graph"))  # doctest: +SKIP
+    """
 
     def __init__(self, experiment: str = "hgde", tracking_uri: str | None = None) -> None:
         try:

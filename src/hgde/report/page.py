@@ -112,7 +112,16 @@ def render_json(report: Report) -> str:
 def write_report(
     report: Report, folder: Path, name: str = "report", forms: Sequence[str] = ("html", "md", "json")
 ) -> ReportFiles:
-    """``name.html``, ``name.md``, ``name.json`` and, with the first two, figures as SVG and PNG in ``figures/``."""
+    """``name.html``, ``name.md``, ``name.json`` and, with the first two, figures as SVG and PNG in ``figures/``.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from hgde.report.contents import Trial, TuningReport
+    >>> report = TuningReport("widths", [Trial(0, {"width": 8}, 0.8), Trial(1, {"width": 16}, 0.9)])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(report, Path(folder), forms=("md",)).markdown.name
+    'report.md'
+    """
     folder.mkdir(parents=True, exist_ok=True)
     figures = make_figures(report) if {"html", "md"} & set(forms) else {}
     drawn = _drawn(figures)

@@ -26,6 +26,13 @@ class DiskExplorer(anywidget.AnyWidget):
     """A :class:`~hgde.report.contents.DiskView` to move about in.
 
     ``selection`` holds the numbers of the selected nodes and can be set; ``time`` sets the diffusion time shown.
+
+    >>> import numpy as np
+    >>> from hgde.report.contents import DiskView
+    >>> explorer = DiskExplorer(DiskView(np.array([[[0.1, 0.2], [-0.5, 0.3]]])), "two nodes")
+    >>> explorer.selection = [1]
+    >>> explorer.selected_ids
+    ['1']
     """
 
     _esm = explorer_script()

@@ -101,6 +101,13 @@ class ExplicitAdams(Method):
 
     ``max_order=12`` is torchdiffeq's default, and gives its answers. Ours is 5, because eleven explicit slopes are
     stable only for steps below 0.003 over the field's Lipschitz constant, and buy no order.
+
+    >>> import torch
+    >>> from hgde import odeint
+    >>> method = ExplicitAdams(max_order=4)
+    >>> end = odeint(lambda t, x: -x, torch.ones(1, dtype=torch.float64), [0.0, 1.0], method=method, step=0.05).final
+    >>> abs(end.item() - 0.367879) < 1e-4
+    True
     """
 
     max_order: int = setting(5, "Past slopes used, plus one.", at_least=4, at_most=12)
@@ -187,6 +194,13 @@ class ImplicitAdams(ExplicitAdams):
 
     Raises when the iteration does not reach ``tolerance``; left out, it is that of the call, or a few digits above the
     dtype's rounding.
+
+    >>> import torch
+    >>> from hgde import odeint
+    >>> x0 = torch.ones(1, dtype=torch.float64)
+    >>> solution = odeint(lambda t, x: -x, x0, [0.0, 1.0], method=ImplicitAdams(), step=0.05)
+    >>> solution.order, solution.statistics.corrections > 0
+    (5, True)
     """
 
     max_iterations: int = setting(50, "Corrections tried before a step fails.", at_least=1, flag="corrector_limit")

@@ -72,7 +72,12 @@ def error_ratio(
 
 @dataclass(frozen=True)
 class Controller:
-    """``h <- h * clip(safety * ratio^(-1/order), shrink, grow)``; a step is accepted when its ratio is at most 1."""
+    """``h <- h * clip(safety * ratio^(-1/order), shrink, grow)``; a step is accepted when its ratio is at most 1.
+
+    >>> accepted, h = Controller().propose(h=0.1, ratio=32.0, order=5)      # 32 times the tolerance
+    >>> accepted, round(h, 3)
+    (False, 0.045)
+    """
 
     safety: float = 0.9
     shrink: float = 0.2

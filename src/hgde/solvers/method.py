@@ -25,6 +25,10 @@ class Step(NamedTuple):
     at a fraction in (0, 1) of the step; called only where such a state is wanted, since it may evaluate the field.
     Left out, states lie on the geodesic to ``x1``.  ``error``, ``travel``: tangent vectors at the start, the estimated
     error and the way made; an adaptive method gives both.  ``corrections``: iterations of an implicit method.
+
+    >>> import torch
+    >>> Step(torch.zeros(2), travel=torch.ones(2)).corrections
+    0
     """
 
     state: Tensor
@@ -37,7 +41,11 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Tolerances:
-    """What a step's error may be, lengths in the manifold's metric; see :func:`hgde.solvers.control.error_ratio`."""
+    """What a step's error may be, lengths in the manifold's metric; see :func:`hgde.solvers.control.error_ratio`.
+
+    >>> Tolerances(rtol=1e-3, atol=1e-5).atol
+    1e-05
+    """
 
     rtol: float
     atol: float
@@ -45,14 +53,22 @@ class Tolerances:
 
 @dataclass(frozen=True)
 class FixedStep(Section):
-    """How long the steps of a method without an error estimate are."""
+    """How long the steps of a method without an error estimate are.
+
+    >>> FixedStep(step=0.5).to_dict()
+    {'step': 0.5}
+    """
 
     step: float = setting(1.0, "Length of a step; the last one is cut to end at the last time.", above=0.0)
 
 
 @dataclass(frozen=True)
 class AdaptiveStep(Section):
-    """What a method with an error estimate chooses its steps by."""
+    """What a method with an error estimate chooses its steps by.
+
+    >>> AdaptiveStep(rtol=1e-5).to_dict()
+    {'rtol': 1e-05, 'atol': 0.0001}
+    """
 
     rtol: float = setting(1e-3, "Error allowed per distance travelled.", above=0.0)
     atol: float = setting(1e-4, "Error always allowed, a length in the metric.", at_least=0.0)
@@ -70,6 +86,20 @@ class Method(ABC):
 
     Fields made with :func:`hgde.sections.setting` can be set from settings files and the command line, in a class
     ``Settings`` that is read off them; all fields of a method that is registered need a default.
+
+    >>> from dataclasses import dataclass
+    >>> import torch
+    >>> from hgde import PoincareBall, odeint
+    >>> from hgde.solvers import Step
+    >>> @dataclass(frozen=True)
+    ... class PlainEuler(Method):
+    ...     name = "plain-euler"
+    ...     order = 1
+    ...     def step(self, dynamics, manifold, t0, h, x, memory, tolerances):
+    ...         return Step(manifold.expmap(x, h * dynamics.slope(t0, x)))
+    >>> x0 = torch.tensor([0.5, 0.0])
+    >>> odeint(lambda t, x: -x, x0, [0.0, 1.0], manifold=PoincareBall(), method=PlainEuler(), step=0.1).order
+    1
     """
 
     Settings: Any = _MethodSettings()
@@ -125,7 +155,7 @@ class Method(ABC):
 
 @lru_cache(maxsize=256)
 def _settings_for(kind: type[Method]) -> type[Section]:
-    own = [spec for spec in dataclasses.fields(kind) if "declaration" in spec.metadata]  # type: ignore[arg-type]
+    own = [spec for spec in dataclasses.fields(kind) if "declaration" in spec.metadata]  # type: ignore[arg-type]  # every method is a dataclass
     base = AdaptiveStep if kind().adaptive else FixedStep
 
     def check(self: Section) -> None:

@@ -101,9 +101,9 @@ class Packed(Manifold):
 
     def origin(self, *size: int, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Tensor:
         own = zip(self.parts, self.shapes, strict=True)
-        one = self.pack([part.origin(*shape, dtype=dtype, device=device) for part, shape in own])  # type: ignore[operator]
+        one = self.pack([part.origin(*shape, dtype=dtype, device=device) for part, shape in own])  # type: ignore[operator]  # a ModuleList forgets that its parts are manifolds
         return one.expand(*size[:-1], -1)
 
     def problems(self, x: Tensor) -> list[str]:
         own = zip(self.parts, self.unpack(x), strict=True)
-        return [f"part {i}: {problem}" for i, (part, t) in enumerate(own) for problem in part.problems(t)]  # type: ignore[operator]
+        return [f"part {i}: {problem}" for i, (part, t) in enumerate(own) for problem in part.problems(t)]  # type: ignore[operator]  # a ModuleList forgets that its parts are manifolds

@@ -29,6 +29,13 @@ class HEuler(Method):
     """``h <- exp_h(tau log_h F(h, t))`` (hyperbolic-euler-1, alg:heuler). Order 1.
 
     At ``tau = 1`` this is ``F`` itself, and neither exp nor log is computed.
+
+    >>> import torch
+    >>> from hgde import Flow, PoincareBall, odeint
+    >>> x0, flow = torch.tensor([[0.5, 0.0]]), Flow(lambda t, x: 0.5 * x)
+    >>> solution = odeint(flow, x0, [0.0, 2.0], manifold=PoincareBall(), method=HEuler(), step=1.0)
+    >>> [round(number, 4) for number in solution.final[0].tolist()]      # F twice
+    [0.125, 0.0]
     """
 
     @property
@@ -77,6 +84,13 @@ class HRK4(Method):
 
     ``log_h F(stage)`` is the field at the stage *plus* the way to the stage, which is of order ``tau``; hence order one
     in spite of its four stages. :class:`hgde.solvers.runge_kutta.RungeKutta` with the same table has order four.
+
+    >>> import torch
+    >>> from hgde import Flow, PoincareBall, odeint
+    >>> x0 = torch.tensor([[0.5, 0.0]])
+    >>> solution = odeint(Flow(lambda t, x: 0.5 * x), x0, [0.0, 2.0], manifold=PoincareBall(), method=HRK4(), step=1.0)
+    >>> solution.order, solution.statistics.evaluations
+    (1, 8)
     """
 
     @property
@@ -123,6 +137,13 @@ class HAM(Method):
     The paper leaves the orders open. By default one slope is kept and two corrections are made, because graph diffusion
     at its step of 1 lies outside the stability region of longer formulas: on a tree of a thousand nodes the Dirichlet
     energy falls from 461 to 18 over sixteen such steps, but rises to 68,000 with four slopes and one correction.
+
+    >>> import torch
+    >>> from hgde import Flow, PoincareBall, odeint
+    >>> x0 = torch.tensor([[0.5, 0.0]])
+    >>> flow = Flow(lambda t, x: 0.5 * x)
+    >>> odeint(flow, x0, [0.0, 4.0], manifold=PoincareBall(), method=HAM(s_max=3), step=1.0).order
+    2
     """
 
     s_min: int = setting(1, "Steps of hrk4 that begin.", at_least=1)

@@ -23,7 +23,11 @@ CALL = ("step", "rtol", "atol")
 
 
 def resolve(method: str | Method | type[Method], options: dict[str, Any] | None = None) -> Method:
-    """The method itself, with its options replaced by those given."""
+    """The method itself, with its options replaced by those given.
+
+    >>> resolve("explicit_adams", {"max_order": 4}).order
+    3
+    """
     if isinstance(method, Method):
         made = method
     else:
@@ -33,7 +37,7 @@ def resolve(method: str | Method | type[Method], options: dict[str, Any] | None 
             raise InputError(str(error)) from None
     if not options:
         return made
-    known = [spec.name for spec in dataclasses.fields(made) if "declaration" in spec.metadata]  # type: ignore[arg-type]
+    known = [spec.name for spec in dataclasses.fields(made) if "declaration" in spec.metadata]  # type: ignore[arg-type]  # every method is a dataclass
     unknown = sorted(set(options) - set(known))
     if unknown:
         raise InputError(
@@ -46,6 +50,12 @@ def configured(chosen: Chosen) -> tuple[Method, dict[str, Any]]:
     """A choice from :data:`SOLVERS` as a method and the arguments ``odeint`` is to be called with.
 
     ``method, call = configured(settings.solver); odeint(field, x0, t, manifold=manifold, method=method, **call)``
+
+    >>> from hgde import SOLVERS
+    >>> from hgde.sections import choose
+    >>> method, call = configured(choose(SOLVERS, "dopri5", {"rtol": 1e-6}))
+    >>> method.name, call
+    ('dopri5', {'rtol': 1e-06, 'atol': 0.0001})
     """
     values = {spec.name: getattr(chosen.options, spec.name) for spec in dataclasses.fields(chosen.options)}
     call = {name: values.pop(name) for name in CALL if name in values}

@@ -16,7 +16,13 @@ State = Tensor | tuple[Tensor, ...]
 
 
 class Status(Enum):
-    """Why a solve ended."""
+    """Why a solve ended.
+
+    >>> import torch
+    >>> from hgde import odeint
+    >>> odeint(lambda t, x: -x, torch.ones(1), [0.0, 1.0]).status is Status.FINISHED
+    True
+    """
 
     FINISHED = "reached the last requested time"
     EVENT = "an event stopped it"
@@ -28,7 +34,13 @@ class Status(Enum):
 
 @dataclass
 class Statistics:
-    """What a solve cost. ``projected`` is read from the device only when asked for."""
+    """What a solve cost. ``projected`` is read from the device only when asked for.
+
+    >>> import torch
+    >>> from hgde import odeint
+    >>> odeint(lambda t, x: -x, torch.ones(1), [0.0, 1.0], method="rk4", step=0.5).statistics.as_dict()
+    {'evaluations': 8, 'accepted': 2, 'rejected': 0, 'corrections': 0, 'projected': 0}
+    """
 
     evaluations: int = 0
     accepted: int = 0
@@ -95,11 +107,27 @@ class Solution:
 
 
 class InputError(ValueError):
-    """A question that cannot be asked: what was expected, what came, and what to try."""
+    """A question that cannot be asked: what was expected, what came, and what to try.
+
+    >>> import torch
+    >>> from hgde import odeint
+    >>> odeint(lambda t, x: -x, torch.ones(1), [0.0, 1.0], method="dopri5")
+    Traceback (most recent call last):
+    hgde.solvers.solution.InputError: dopri5 chooses its steps by tolerance and there is no good default: ...
+    """
 
 
 class SolverError(RuntimeError):
-    """A solve that could not be finished; carries the status and what had been spent."""
+    """A solve that could not be finished; carries the status and what had been spent.
+
+    >>> import torch
+    >>> from hgde import odeint
+    >>> try:
+    ...     odeint(lambda t, x: x * x, torch.ones(1), [0.0, 2.0], method="dopri5", rtol=1e-6)
+    ... except SolverError as error:
+    ...     print(error.status.name, error.statistics.accepted > 0)
+    UNDERFLOW True
+    """
 
     def __init__(self, status: Status, message: str, statistics: Statistics | None = None) -> None:
         super().__init__(f"{status.value}: {message}")

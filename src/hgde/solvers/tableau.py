@@ -21,6 +21,10 @@ class Tableau:
     ``nodes [s]``, ``matrix`` (row ``i`` has ``i`` entries), ``weights [s]``; ``embedded`` are the weights of the
     companion of lower order for the error estimate, ``bump`` those of the term ``s^2 (1-s)^2`` which, added to the
     cubic Hermite interpolant, raises its order to five.
+
+    >>> heun = Tableau("heun", order=2, nodes=(0.0, 1.0), matrix=((), (1.0,)), weights=(0.5, 0.5))
+    >>> heun.step_terms, heun.first_same_as_last
+    (((0, 0.5), (1, 0.5)), False)
     """
 
     name: str

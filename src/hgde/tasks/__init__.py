@@ -1,6 +1,6 @@
 """What is learned: classes, values or label sets of nodes, or links between them."""
 
-from hgde.tasks.base import PARTS, TASKS, Learner, Part, Problem, Scores, Table, Task, TaskError
+from hgde.tasks.base import PARTS, TASKS, Learner, Part, Predicted, Problem, Scores, Table, Task, TaskError
 from hgde.tasks.metrics import METRICS, Metric, MetricError, metric
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Metric",
     "MetricError",
     "Part",
+    "Predicted",
     "Problem",
     "Scores",
     "Table",

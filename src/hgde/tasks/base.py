@@ -31,6 +31,8 @@ Table = dict[str, Array]
 PARTS = ("train", "val", "test")
 CALIBRATE_FROM = 30
 """Fewer validation items say too little about probabilities."""
+LOG_TEMPERATURE_SPREAD = 0.5
+"""Of the logarithm of a temperature, before anything is seen."""
 
 TASKS: Registry[type[Task]] = Registry(
     "task",
@@ -41,12 +43,26 @@ TASKS: Registry[type[Task]] = Registry(
 
 
 class TaskError(ValueError):
-    """Data that cannot be trained on; the message says what is wrong and what to try."""
+    """Data that cannot be trained on; the message says what is wrong and what to try.
+
+    >>> import torch
+    >>> from hgde import Dataset, Graph, make_settings
+    >>> from hgde.pipeline import prepare
+    >>> settings = make_settings({"task": {"name": "regression"}})
+    >>> prepare(settings, Dataset("bare", Graph.from_edges([(0, 1)]), torch.eye(2)))
+    Traceback (most recent call last):
+    hgde.tasks.base.TaskError: bare has no numbers to learn; give a numeric column of labels
+    """
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What is asked: nodes ``[n]`` or pairs ``[2, m]``, the truth about each, and how much each counts (default 1)."""
+    """What is asked: nodes ``[n]`` or pairs ``[2, m]``, the truth about each, and how much each counts (default 1).
+
+    >>> import torch
+    >>> Part(items=torch.tensor([0, 3, 4]), truth=torch.tensor([1, 0, 1])).size
+    3
+    """
 
     items: Tensor
     truth: Tensor
@@ -64,7 +80,15 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A task asked of one data set. Truth of the test part is read by the final score alone."""
+    """A task asked of one data set. Truth of the test part is read by the final score alone.
+
+    >>> from hgde import TASKS, load
+    >>> from hgde.data import DataSettings
+    >>> nodes = TASKS.get("nodes")
+    >>> problem = nodes.pose(load("tree-random", num_nodes=50), nodes.Settings(), DataSettings())
+    >>> {name: part.size for name, part in problem.parts.items()}
+    {'train': 32, 'val': 9, 'test': 9}
+    """
 
     task: Task
     graph: Graph
@@ -99,6 +123,13 @@ class Learner(nn.Module):
     """A model and a task's head: everything that is trained and stored.
 
     ``temperature`` divides log-odds once training is over (1 until then), so that they are calibrated.
+
+    >>> from hgde import make_settings
+    >>> from hgde.pipeline import fit
+    >>> data = {"name": "tree-random", "options": ["num_nodes=40"]}
+    >>> learner = fit(make_settings({"data": data, "training": {"epochs": 1}, "preset": "none"})).models[0].learner
+    >>> type(learner).__name__, type(learner.model).__name__, float(learner.temperature) > 0
+    ('Learner', 'HGDE', True)
     """
 
     temperature: Tensor
@@ -137,6 +168,29 @@ class Learner(nn.Module):
         """The model's own term of the loss; a task that has a loss of its own adds it too."""
         value = self.model.penalty(features, graph, outputs) if self.has_penalty else None
         return 0.0 if value is None else value
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """What a table of predictions is made of: a learner's ``outputs`` for all nodes of a graph and the nodes' names.
+
+    ``pairs [2, m]``: the pairs that are asked about, for a task on pairs; the learner's head compares them.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from hgde import TASKS
+    >>> nodes = TASKS.get("nodes")
+    >>> task = nodes(nodes.Settings(), classes=["bird", "fish"])
+    >>> table = task.table(Predicted(None, torch.tensor([[0.0, 2.0]]), np.array(["herring"])))
+    >>> table["id"].tolist(), table["prediction"].tolist()
+    (['herring'], ['fish'])
+    """
+
+    learner: Learner
+    outputs: Tensor
+    ids: Array
+    pairs: Tensor | None = None
+    graph: Graph | None = None
 
 
 class SelectNodes(nn.Module):
@@ -201,15 +255,19 @@ class Task(ABC):
         """The loss of predictions: a mean over what is asked, weighted where weights are given."""
 
     def temperature(self, predictions: Tensor, truth: Tensor) -> float:
-        """The number that log-odds are to be divided by to fit the truth best; 1 where there is too little to tell."""
+        """The number that log-odds are to be divided by to fit the truth best; 1 where there is too little to tell.
+
+        Its logarithm is taken to be about 0, give or take 1/2, before anything is seen, so that few items do not move
+        it far.
+        """
         if self.kind == VALUES or int(truth.shape[0]) < CALIBRATE_FROM:
             return 1.0
         from scipy.optimize import minimize_scalar
 
-        wide = predictions.double()
+        wide, count = predictions.double(), max(1, int((truth >= 0).sum()))
         loss = METRICS.get("log_loss")
         best = minimize_scalar(
-            lambda log_t: loss(wide / math.exp(log_t), truth),
+            lambda log_t: loss(wide / math.exp(log_t), truth) + 0.5 * (log_t / LOG_TEMPERATURE_SPREAD) ** 2 / count,
             bounds=(-1.4, 1.4),
             method="bounded",
             options={"xatol": 1e-3},
@@ -236,19 +294,12 @@ class Task(ABC):
         return truth
 
     @abstractmethod
-    def table(
-        self,
-        learner: Learner,
-        outputs: Tensor,
-        ids: Array,
-        pairs: Tensor | None = None,
-        graph: Graph | None = None,
-    ) -> Table:
+    def table(self, predicted: Predicted) -> Table:
         """A row per node (per pair for links): who, the prediction, probabilities."""
 
-    def held_out_table(self, learner: Learner, outputs: Tensor, ids: Array, problem: Problem) -> Table:
+    def held_out_table(self, predicted: Predicted, problem: Problem) -> Table:
         """The table of the data set that was trained on, with truth and part of every row."""
-        return self.table(learner, outputs, ids) | self.truth_columns(problem, len(ids))
+        return self.table(predicted) | self.truth_columns(problem, len(predicted.ids))
 
     def truth_columns(self, problem: Problem, num_nodes: int) -> Table:
         """Truth and part of each node; empty where there is none."""

@@ -65,7 +65,15 @@ def baselines_for(kind: str) -> list[str]:
 
 
 def baseline_scores(problem: Problem, names: Iterable[str] | None = None) -> dict[str, dict[str, Scores]]:
-    """Scores of the validation and the test part by each baseline that fits the problem."""
+    """Scores of the validation and the test part by each baseline that fits the problem.
+
+    >>> from hgde import TASKS, load
+    >>> from hgde.data import DataSettings
+    >>> nodes = TASKS.get("nodes")
+    >>> problem = nodes.pose(load("tree-random", num_nodes=50), nodes.Settings(), DataSettings())
+    >>> list(baseline_scores(problem, ["majority"])["majority"])
+    ['val', 'test']
+    """
     scores = {}
     for name in baselines_for(problem.task.kind) if names is None else names:
         predictions = BASELINES.get(name)(problem)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from hgde.data.splits import LinkSplit, hard_negatives, link_split
 from hgde.graph import Graph
 from hgde.models.base import Model
 from hgde.sections import Chosen, Section, SettingsError, choose, setting
-from hgde.tasks.base import TASKS, Array, Learner, Part, Problem, Table, Task, TaskError
+from hgde.tasks.base import TASKS, Learner, Part, Predicted, Problem, Table, Task, TaskError
 from hgde.tasks.decoders import DECODERS, PairDecoder
 from hgde.tasks.metrics import PAIRS
 from hgde.tasks.pair_structure import WithStructure
@@ -83,6 +83,12 @@ class LinkPrediction(Task):
     An edge that points are moved along is easy to tell: its ends have come nearer to each other. Those of held-out
     edges have not. With ``hidden_edges``, a fresh share of the training edges is taken out of the graph each epoch, and
     the loss is that of these edges only, so that training asks for what the test will ask for.
+
+    >>> from hgde import load
+    >>> from hgde.data import DataSettings
+    >>> problem = LinkPrediction.pose(load("tree-random", num_nodes=50), LinkPrediction.Settings(), DataSettings())
+    >>> problem.task.metric.name, problem.graph.num_edges // 2      # messages travel on training edges alone
+    ('roc_auc', 43)
     """
 
     Settings = LinkSettings
@@ -170,26 +176,20 @@ class LinkPrediction(Task):
     def discrepancy(self, predictions: Tensor, truth: Tensor, weights: Tensor | None = None) -> Tensor:
         return nn.functional.binary_cross_entropy_with_logits(predictions, truth.to(predictions.dtype), weights)
 
-    def table(
-        self,
-        learner: Learner,
-        outputs: Tensor,
-        ids: Array,
-        pairs: Tensor | None = None,
-        graph: Graph | None = None,
-    ) -> Table:
+    def table(self, predicted: Predicted) -> Table:
         """A row per pair. Without pairs it is refused: no one wants all ``N^2`` of them."""
+        learner, pairs, ids = predicted.learner, predicted.pairs, predicted.ids
         if pairs is None:
             raise TaskError("links are predicted for pairs of nodes: name them with --pairs FILE (source,target)")
-        chances = torch.sigmoid(learner.predict(outputs, pairs, graph).double()).cpu().numpy()
+        chances = torch.sigmoid(learner.predict(predicted.outputs, pairs, predicted.graph).double()).cpu().numpy()
         source, target = (ids[end.cpu().numpy()] for end in pairs)
         return {"source": source, "target": target, "probability": chances}
 
-    def held_out_table(self, learner: Learner, outputs: Tensor, ids: Array, problem: Problem) -> Table:
+    def held_out_table(self, predicted: Predicted, problem: Problem) -> Table:
         """Validation and test pairs with their truth."""
         parts = [problem.parts["val"], problem.parts["test"]]
         pairs = torch.cat([part.items for part in parts], dim=1)
-        table = self.table(learner, outputs, ids, pairs, problem.graph)
+        table = self.table(replace(predicted, pairs=pairs, graph=problem.graph))
         table["truth"] = torch.cat([part.truth for part in parts]).cpu().numpy()
         table["part"] = np.array(["val"] * parts[0].size + ["test"] * parts[1].size, dtype=object)
         return table

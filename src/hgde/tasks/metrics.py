@@ -24,17 +24,32 @@ Array = np.ndarray[Any, Any]
 
 
 class MetricError(ValueError):
-    """A metric that does not fit; the message names those that do."""
+    """A metric that does not fit; the message names those that do.
+
+    >>> from hgde.tasks.metrics import metric_for
+    >>> metric_for("rmse", "classes")
+    Traceback (most recent call last):
+    hgde.tasks.metrics.MetricError: ...
+    """
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A score: ``function(predictions, truth)``."""
+    """A score: ``function(predictions, truth)``.
+
+    >>> import torch
+    >>> halves = Metric("halves", lambda predictions, truth: 0.5, kinds=("classes",), larger_is_better=False)
+    >>> halves(torch.zeros(1, 2), torch.tensor([0])), halves.gain(0.5)
+    (0.5, -0.5)
+    """
 
     name: str
     function: Score
     kinds: tuple[str, ...]
     larger_is_better: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "__doc__", self.function.__doc__)  # a metric is explained by its function
 
     def __call__(self, predictions: Tensor, truth: Tensor) -> float:
         return self.function(predictions, truth) if truth.numel() else math.nan
@@ -42,10 +57,6 @@ class Metric:
     def gain(self, score: float) -> float:
         """The score as something to be maximised."""
         return score if self.larger_is_better else -score
-
-    @property
-    def __doc__(self) -> str | None:  # type: ignore[override]  # a metric is explained by its function
-        return self.function.__doc__
 
 
 METRICS: Registry[Metric] = Registry(
@@ -97,14 +108,24 @@ def _arrays(*tensors: Tensor) -> list[Array]:
 
 @metric("accuracy", CLASSES, PAIRS)
 def accuracy(predictions: Tensor, truth: Tensor) -> float:
-    """Share of the predictions that are right; a pair counts as linked from even odds on."""
+    """Share of the predictions that are right; a pair counts as linked from even odds on.
+
+    >>> import torch
+    >>> accuracy(torch.tensor([[2.0, 0.0], [0.0, 1.0], [3.0, 0.0]]), torch.tensor([0, 1, 1]))
+    0.6666666666666666
+    """
     chosen = predictions.argmax(-1) if predictions.dim() == 2 else (predictions > 0).to(truth.dtype)
     return float((chosen == truth).double().mean())
 
 
 @metric("balanced_accuracy", CLASSES)
 def balanced_accuracy(predictions: Tensor, truth: Tensor) -> float:
-    """Mean over the classes that occur of the share of their nodes that is right."""
+    """Mean over the classes that occur of the share of their nodes that is right.
+
+    >>> import torch
+    >>> balanced_accuracy(torch.tensor([[1.0, 0.0]] * 4), torch.tensor([0, 0, 0, 1]))
+    0.5
+    """
     right = (predictions.argmax(-1) == truth).double()
     counts = torch.bincount(truth).double()
     hits = torch.zeros_like(counts).index_add_(0, truth, right)
@@ -113,7 +134,12 @@ def balanced_accuracy(predictions: Tensor, truth: Tensor) -> float:
 
 @metric("binary_f1", CLASSES)
 def binary_f1(predictions: Tensor, truth: Tensor) -> float:
-    """F1 of the second class where there are two (the literature's score on Disease), else micro-F1."""
+    """F1 of the second class where there are two (the literature's score on Disease), else micro-F1.
+
+    >>> import torch
+    >>> round(binary_f1(torch.tensor([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0]]), torch.tensor([1, 0, 0])), 4)
+    0.6667
+    """
     if predictions.shape[-1] > 2:
         return accuracy.function(predictions, truth)
     return _f1((predictions.argmax(-1) == 1).double(), (truth == 1).double())
@@ -121,7 +147,12 @@ def binary_f1(predictions: Tensor, truth: Tensor) -> float:
 
 @metric("micro_f1", CLASSES, LABELS)
 def micro_f1(predictions: Tensor, truth: Tensor) -> float:
-    """F1 over all decisions together; with one class per node it equals the accuracy."""
+    """F1 over all decisions together; with one class per node it equals the accuracy.
+
+    >>> import torch
+    >>> micro_f1(torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([0, 1]))
+    0.5
+    """
     if truth.dim() == 1:
         return accuracy.function(predictions, truth)
     known = truth >= 0
@@ -130,7 +161,12 @@ def micro_f1(predictions: Tensor, truth: Tensor) -> float:
 
 @metric("macro_f1", CLASSES, LABELS)
 def macro_f1(predictions: Tensor, truth: Tensor) -> float:
-    """Mean over classes (those that occur or are predicted) or labels of their F1."""
+    """Mean over classes (those that occur or are predicted) or labels of their F1.
+
+    >>> import torch
+    >>> round(macro_f1(torch.tensor([[1.0, 0.0]] * 3), torch.tensor([0, 0, 1])), 4)      # 0.8 and 0
+    0.4
+    """
     if truth.dim() == 1:
         chosen = predictions.argmax(-1)
         present = torch.unique(torch.cat([chosen, truth])).tolist()
@@ -150,7 +186,12 @@ def _f1(predicted: Tensor, true: Tensor) -> float:
 
 @metric("roc_auc", CLASSES, PAIRS, LABELS)
 def roc_auc(predictions: Tensor, truth: Tensor) -> float:
-    """Area under the ROC curve; with several classes or labels the mean of each against the rest."""
+    """Area under the ROC curve; with several classes or labels the mean of each against the rest.
+
+    >>> import torch
+    >>> roc_auc(torch.tensor([2.0, -1.0, 0.5, -2.0]), torch.tensor([1, 1, 0, 0]))      # log-odds of four pairs
+    0.75
+    """
     from sklearn.metrics import roc_auc_score
 
     return _one_against_the_rest(lambda answers, scores: roc_auc_score(answers, scores), predictions, truth)
@@ -158,7 +199,12 @@ def roc_auc(predictions: Tensor, truth: Tensor) -> float:
 
 @metric("average_precision", CLASSES, PAIRS, LABELS)
 def average_precision(predictions: Tensor, truth: Tensor) -> float:
-    """Average precision; with several classes or labels the mean of each against the rest."""
+    """Average precision; with several classes or labels the mean of each against the rest.
+
+    >>> import torch
+    >>> average_precision(torch.tensor([2.0, 1.0, -1.0]), torch.tensor([1, 1, 0]))
+    1.0
+    """
     from sklearn.metrics import average_precision_score
 
     return _one_against_the_rest(lambda answers, scores: average_precision_score(answers, scores), predictions, truth)
@@ -184,7 +230,12 @@ def _one_against_the_rest(score: Callable[[Array, Array], float], predictions: T
 
 @metric("log_loss", CLASSES, PAIRS, LABELS, larger_is_better=False)
 def log_loss(predictions: Tensor, truth: Tensor) -> float:
-    """Mean negative logarithm of the probability given to what is true."""
+    """Mean negative logarithm of the probability given to what is true.
+
+    >>> import torch
+    >>> round(log_loss(torch.zeros(3, 2), torch.tensor([0, 1, 1])), 4)
+    0.6931
+    """
     wide = predictions.double()
     if truth.dim() == 1 and wide.dim() == 2:
         return float(torch.nn.functional.cross_entropy(wide, truth))
@@ -194,7 +245,12 @@ def log_loss(predictions: Tensor, truth: Tensor) -> float:
 
 @metric("calibration_error", CLASSES, PAIRS, LABELS, larger_is_better=False)
 def calibration_error(predictions: Tensor, truth: Tensor) -> float:
-    """Expected calibration error: mean distance of confidence and accuracy over 15 bins of equal width."""
+    """Expected calibration error: mean distance of confidence and accuracy over 15 bins of equal width.
+
+    >>> import torch
+    >>> calibration_error(torch.zeros(2, 2), torch.tensor([0, 1]))      # even odds, half of them right
+    0.0
+    """
     confidence, right = confidences(predictions, truth)
     edges = np.linspace(0, 1, 16)
     place = np.clip(np.digitize(confidence, edges[1:-1], right=True), 0, 14)
@@ -234,7 +290,12 @@ def _ranks(predictions: Tensor, truth: Tensor) -> Tensor:
 
 @metric("mrr", PAIRS)
 def mrr(predictions: Tensor, truth: Tensor) -> float:
-    """Mean reciprocal rank of a linked pair among negatives (its own where it has several, else all)."""
+    """Mean reciprocal rank of a linked pair among negatives (its own where it has several, else all).
+
+    >>> import torch
+    >>> mrr(torch.tensor([3.0, 1.0, 2.0, 0.0]), torch.tensor([1, 1, 0, 0]))      # ranks 1 and 2
+    0.75
+    """
     return float(_ranks(predictions, truth).reciprocal().mean())
 
 
@@ -242,7 +303,13 @@ def _hits(k: int) -> Score:
     def hits(predictions: Tensor, truth: Tensor) -> float:
         return float((_ranks(predictions, truth) <= k).double().mean())
 
-    hits.__doc__ = f"Share of the linked pairs ranked among the first {k}."
+    hits.__doc__ = f"""Share of the linked pairs ranked among the first {k}.
+
+    >>> import torch
+    >>> from hgde import METRICS
+    >>> METRICS.get("hits@{k}")(torch.tensor([1.0, 0.0]), torch.tensor([1, 0]))
+    1.0
+    """
     return hits
 
 
@@ -252,7 +319,12 @@ for _k in (1, 3, 10, 50, 100):
 
 @metric("r2", VALUES)
 def r2(predictions: Tensor, truth: Tensor) -> float:
-    """Share of the variance that is explained; with several targets the mean over them."""
+    """Share of the variance that is explained; with several targets the mean over them.
+
+    >>> import torch
+    >>> r2(torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([[1.0], [2.0], [3.0]]))
+    1.0
+    """
     scores = []
     for values, answers in zip(predictions.double().T, truth.double().T, strict=True):
         known = torch.isfinite(answers)
@@ -264,13 +336,23 @@ def r2(predictions: Tensor, truth: Tensor) -> float:
 
 @metric("rmse", VALUES, larger_is_better=False)
 def rmse(predictions: Tensor, truth: Tensor) -> float:
-    """Root of the mean squared error."""
+    """Root of the mean squared error.
+
+    >>> import torch
+    >>> rmse(torch.tensor([[1.0], [2.0]]), torch.tensor([[4.0], [-1.0]]))
+    3.0
+    """
     known = torch.isfinite(truth)
     return float((predictions.double()[known] - truth.double()[known]).square().mean().sqrt())
 
 
 @metric("mae", VALUES, larger_is_better=False)
 def mae(predictions: Tensor, truth: Tensor) -> float:
-    """Mean absolute error."""
+    """Mean absolute error.
+
+    >>> import torch
+    >>> mae(torch.tensor([[1.0], [2.0]]), torch.tensor([[4.0], [1.0]]))
+    2.0
+    """
     known = torch.isfinite(truth)
     return float((predictions.double()[known] - truth.double()[known]).abs().mean())

@@ -13,9 +13,8 @@ from torch import Tensor, nn
 from hgde.data import Dataset
 from hgde.data.settings import DataSettings
 from hgde.data.splits import NodeSplit, node_split
-from hgde.graph import Graph
 from hgde.sections import Section, setting
-from hgde.tasks.base import TASKS, Array, Learner, Problem, Table, Task, TaskError
+from hgde.tasks.base import TASKS, Predicted, Problem, Table, Task, TaskError
 from hgde.tasks.metrics import LABELS
 from hgde.tasks.parts import check_protocol, check_split, node_parts, part_column, refuse_pairs
 
@@ -34,7 +33,17 @@ class MultiLabelSettings(Section):
 
 @TASKS.register("multilabel")
 class MultiLabel(Task):
-    """Any number of labels at each node."""
+    """Any number of labels at each node.
+
+    >>> import torch
+    >>> from hgde import Dataset, Graph
+    >>> from hgde.data import DataSettings
+    >>> path = Graph.from_edges([(k, k + 1) for k in range(9)])
+    >>> sets = torch.tensor([[k % 2, k // 5] for k in range(10)], dtype=torch.int8)
+    >>> hobbies = Dataset("hobbies", path, torch.eye(10), label_sets=sets, target_names=["sport", "music"])
+    >>> MultiLabel.pose(hobbies, MultiLabel.Settings(), DataSettings()).task.names
+    ['sport', 'music']
+    """
 
     Settings = MultiLabelSettings
     kind = LABELS
@@ -54,21 +63,14 @@ class MultiLabel(Task):
     @classmethod
     def pose(cls, dataset: Dataset, options: MultiLabelSettings, data: DataSettings) -> Problem:
         check_protocol(dataset, data)
-        if dataset.label_sets is None:
-            raise TaskError(f"{dataset.name} has no label columns of 0 and 1; name several with --label-column a,b,c")
-        return cls.pose_on(
-            dataset,
-            options,
-            node_split(dataset, data.protocol, index=data.split, seed=data.split, targets=dataset.label_sets),
-        )
+        split = node_split(dataset, data.protocol, index=data.split, seed=data.split, targets=_label_sets(dataset))
+        return cls.pose_on(dataset, options, split)
 
     @classmethod
     def pose_on(
         cls, dataset: Dataset, options: MultiLabelSettings, split: NodeSplit, *, allow_overlap: bool = False
     ) -> Problem:
-        labels = dataset.label_sets
-        if labels is None:
-            raise TaskError(f"{dataset.name} has no label columns of 0 and 1; name several with --label-column a,b,c")
+        labels = _label_sets(dataset)
         check_split(split, (labels >= 0).any(1), allow_overlap=allow_overlap)
         names = dataset.target_names or [f"label{k}" for k in range(labels.shape[1])]
         parts = node_parts(split, labels, dataset.sample_weights)
@@ -95,18 +97,11 @@ class MultiLabel(Task):
         counted = known if weights is None else known * weights[:, None]
         return (counted * each).sum() / counted.sum()
 
-    def table(
-        self,
-        learner: Learner,
-        outputs: Tensor,
-        ids: Array,
-        pairs: Tensor | None = None,
-        graph: Graph | None = None,
-    ) -> Table:
-        refuse_pairs(pairs)
-        chances = torch.sigmoid(outputs.double()).cpu().numpy()
+    def table(self, predicted: Predicted) -> Table:
+        refuse_pairs(predicted)
+        chances = torch.sigmoid(predicted.outputs.double()).cpu().numpy()
         chosen = [" ".join(name for name, p in zip(self.names, row, strict=True) if p > 0.5) for row in chances]
-        table: Table = {"id": ids, "prediction": np.array(chosen, dtype=object)}
+        table: Table = {"id": predicted.ids, "prediction": np.array(chosen, dtype=object)}
         return table | {f"p_{name}": chances[:, k] for k, name in enumerate(self.names)}
 
     def truth_columns(self, problem: Problem, num_nodes: int) -> Table:
@@ -116,3 +111,9 @@ class MultiLabel(Task):
         text = np.array(["" if value < 0 else str(value) for value in truth.reshape(-1)], dtype=object)
         columns: Table = {f"truth_{name}": text.reshape(truth.shape)[:, k] for k, name in enumerate(self.names)}
         return columns | {"part": part_column(problem, num_nodes)}
+
+
+def _label_sets(dataset: Dataset) -> Tensor:
+    if dataset.label_sets is None:
+        raise TaskError(f"{dataset.name} has no label columns of 0 and 1; name several with --label-column a,b,c")
+    return dataset.label_sets

@@ -14,9 +14,8 @@ from torch import Tensor, nn
 from hgde.data import Dataset, DataWarning, looks_continuous
 from hgde.data.settings import DataSettings
 from hgde.data.splits import NodeSplit, node_split
-from hgde.graph import Graph
 from hgde.sections import Section, SettingsError, setting
-from hgde.tasks.base import TASKS, Array, Learner, Part, Problem, Scores, Table, Task, TaskError
+from hgde.tasks.base import TASKS, Learner, Part, Predicted, Problem, Scores, Table, Task, TaskError
 from hgde.tasks.metrics import CLASSES
 from hgde.tasks.parts import check_protocol, check_split, node_parts, part_column, refuse_pairs
 
@@ -67,7 +66,15 @@ def parse_class_weights(text: str) -> dict[str, float]:
 
 @TASKS.register("nodes")
 class NodeClassification(Task):
-    """Classes of nodes, some of which are labelled."""
+    """Classes of nodes, some of which are labelled.
+
+    >>> from hgde import load
+    >>> from hgde.data import DataSettings
+    >>> tree = load("tree-random", num_nodes=50)
+    >>> problem = NodeClassification.pose(tree, NodeClassification.Settings(class_weight="balanced"), DataSettings())
+    >>> problem.task.metric.name, problem.task.outputs == tree.num_classes
+    ('accuracy', True)
+    """
 
     Settings = NodeSettings
     kind = CLASSES
@@ -150,18 +157,11 @@ class NodeClassification(Task):
         right = (predictions.argmax(-1) == truth).to(weights.dtype)
         return float((weights * right).sum() / weights.sum().clamp_min(1e-300))
 
-    def table(
-        self,
-        learner: Learner,
-        outputs: Tensor,
-        ids: Array,
-        pairs: Tensor | None = None,
-        graph: Graph | None = None,
-    ) -> Table:
-        refuse_pairs(pairs)
-        chances = outputs.double().softmax(-1)
+    def table(self, predicted: Predicted) -> Table:
+        refuse_pairs(predicted)
+        chances = predicted.outputs.double().softmax(-1)
         names = np.array(self.classes)
-        table: Table = {"id": ids, "prediction": names[chances.argmax(-1).cpu().numpy()]}
+        table: Table = {"id": predicted.ids, "prediction": names[chances.argmax(-1).cpu().numpy()]}
         table["confidence"] = chances.max(-1).values.cpu().numpy()
         return table | {f"p_{name}": chances[:, k].cpu().numpy() for k, name in enumerate(self.classes)}
 

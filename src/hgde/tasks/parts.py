@@ -10,7 +10,7 @@ from hgde.data import Dataset
 from hgde.data.settings import DataSettings
 from hgde.data.splits import NodeSplit
 from hgde.sections import SettingsError
-from hgde.tasks.base import PARTS, Array, Part, Problem, TaskError
+from hgde.tasks.base import PARTS, Array, Part, Predicted, Problem, TaskError
 
 _WORDS = {"train": "training", "val": "validation", "test": "test"}
 
@@ -66,6 +66,6 @@ def part_column(problem: Problem, num_nodes: int) -> Array:
     return column
 
 
-def refuse_pairs(pairs: Tensor | None) -> None:
-    if pairs is not None:
+def refuse_pairs(predicted: Predicted) -> None:
+    if predicted.pairs is not None:
         raise TaskError("pairs are for a run on links; this one predicts each node")

@@ -13,9 +13,8 @@ from torch import Tensor
 from hgde.data import Dataset
 from hgde.data.settings import DataSettings
 from hgde.data.splits import NodeSplit, node_split
-from hgde.graph import Graph
 from hgde.sections import Section, setting
-from hgde.tasks.base import TASKS, Array, Learner, Problem, Table, Task, TaskError
+from hgde.tasks.base import TASKS, Predicted, Problem, Table, Task, TaskError
 from hgde.tasks.metrics import VALUES
 from hgde.tasks.parts import check_protocol, check_split, node_parts, part_column, refuse_pairs
 
@@ -28,7 +27,16 @@ class RegressionSettings(Section):
 
 @TASKS.register("regression")
 class NodeRegression(Task):
-    """Numbers at nodes, some of which are known."""
+    """Numbers at nodes, some of which are known.
+
+    >>> import torch
+    >>> from hgde import Dataset, Graph
+    >>> from hgde.data import DataSettings
+    >>> path = Graph.from_edges([(k, k + 1) for k in range(9)])
+    >>> heights = Dataset("heights", path, torch.eye(10), values=torch.arange(10.0).double()[:, None])
+    >>> NodeRegression.pose(heights, NodeRegression.Settings(), DataSettings()).task.metric.name
+    'r2'
+    """
 
     Settings = RegressionSettings
     kind = VALUES
@@ -48,21 +56,14 @@ class NodeRegression(Task):
     @classmethod
     def pose(cls, dataset: Dataset, options: RegressionSettings, data: DataSettings) -> Problem:
         check_protocol(dataset, data)
-        if dataset.values is None:
-            raise TaskError(f"{dataset.name} has no numbers to learn; give a numeric column of labels")
-        return cls.pose_on(
-            dataset,
-            options,
-            node_split(dataset, data.protocol, index=data.split, seed=data.split, targets=dataset.values),
-        )
+        split = node_split(dataset, data.protocol, index=data.split, seed=data.split, targets=_values(dataset))
+        return cls.pose_on(dataset, options, split)
 
     @classmethod
     def pose_on(
         cls, dataset: Dataset, options: RegressionSettings, split: NodeSplit, *, allow_overlap: bool = False
     ) -> Problem:
-        values = dataset.values
-        if values is None:
-            raise TaskError(f"{dataset.name} has no numbers to learn; give a numeric column of labels")
+        values = _values(dataset)
         check_split(split, torch.isfinite(values).any(1), allow_overlap=allow_overlap)
         known = values[split.train].double()
         mean, scale = known.nanmean(0), _deviation(known)
@@ -98,18 +99,11 @@ class NodeRegression(Task):
     def natural_truth(self, truth: Tensor) -> Tensor:
         return self.natural(truth)
 
-    def table(
-        self,
-        learner: Learner,
-        outputs: Tensor,
-        ids: Array,
-        pairs: Tensor | None = None,
-        graph: Graph | None = None,
-    ) -> Table:
-        refuse_pairs(pairs)
-        values = self.natural(outputs).cpu().numpy()
+    def table(self, predicted: Predicted) -> Table:
+        refuse_pairs(predicted)
+        values = self.natural(predicted.outputs).cpu().numpy()
         names = ["prediction"] if len(self.names) == 1 else [f"prediction_{name}" for name in self.names]
-        return {"id": ids} | {name: values[:, k] for k, name in enumerate(names)}
+        return {"id": predicted.ids} | {name: values[:, k] for k, name in enumerate(names)}
 
     def truth_columns(self, problem: Problem, num_nodes: int) -> Table:
         truth = np.full((num_nodes, len(self.names)), np.nan)
@@ -118,6 +112,12 @@ class NodeRegression(Task):
         names = ["truth"] if len(self.names) == 1 else [f"truth_{name}" for name in self.names]
         columns: Table = {name: truth[:, k] for k, name in enumerate(names)}
         return columns | {"part": part_column(problem, num_nodes)}
+
+
+def _values(dataset: Dataset) -> Tensor:
+    if dataset.values is None:
+        raise TaskError(f"{dataset.name} has no numbers to learn; give a numeric column of labels")
+    return dataset.values
 
 
 def _deviation(values: Tensor) -> Tensor:

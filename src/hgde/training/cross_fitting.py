@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from hgde.tasks import Task
-from hgde.tasks.metrics import CLASSES
+from hgde.tasks.metrics import CLASSES, METRICS
 from hgde.training.trainer import rank
 
 HALVINGS = 10
@@ -49,6 +49,16 @@ def cross_fitted(task: Task, predictions: list[Tensor], truth: Tensor, keep: str
             held = chosen[kept][scored_on], truth[scored_on]
             scores.append(task.gain(*held, task.scores(*held, names=())))
     return statistics.fmean(scores)
+
+
+def calibrated_loss(task: Task, predictions: list[Tensor], truth: Tensor) -> float:
+    """The smallest log loss of an epoch for classes, its log-odds divided by the temperature that suits them.
+
+    Without that, a candidate under strong dropout, which is unsure of itself at first, would be ranked below its due.
+    """
+    loss = METRICS.get("log_loss")
+    best = min(predictions, key=lambda epoch: loss(epoch, truth))
+    return float(loss(best / task.temperature(best, truth), truth))
 
 
 def _by_items(predictions: list[Tensor], truth: Tensor, keep: str) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.optim.swa_utils import AveragedModel
 
 from hgde import randomness
 from hgde.geometry import count_projections
@@ -84,6 +84,25 @@ def rank(gain: float, loss: float, keep: str) -> tuple[float, float]:
     return (gain, -loss) if keep == "score" else (-loss, gain)
 
 
+Weights = tuple[Tensor, ...] | list[Tensor]
+
+
+def running_mean(share: float) -> Callable[[Weights, Weights, Tensor | int], None]:
+    """How an average of weights takes in those of an epoch: it keeps ``min(share, (1 + n) / (10 + n))`` after ``n``.
+
+    The first epochs are soon forgotten, so that an average can be scored from the beginning.
+    """
+
+    @torch.no_grad()
+    def update(averages: Weights, weights: Weights, count: Tensor | int) -> None:
+        known = int(count)
+        kept = min(share, (1 + known) / (10 + known))
+        for average, weight in zip(averages, weights, strict=True):
+            average.lerp_(weight.to(average.dtype), 1 - kept)
+
+    return update
+
+
 class Trainer:
     """Trains one learner on one problem for one seed.
 
@@ -129,7 +148,7 @@ class Trainer:
         self._prepare_model()
         if self.settings.averaging > 0:
             # A mean of points of the ball is a point of the ball, so points may be averaged like anything else.
-            self.averaged = AveragedModel(self.learner, multi_avg_fn=get_ema_multi_avg_fn(self.settings.averaging))
+            self.averaged = AveragedModel(self.learner, multi_avg_fn=running_mean(self.settings.averaging))
         if resume and self.path is not None and self.path.exists():
             self._restore()
         if not self.optimisers.parts and not self.best:

@@ -45,8 +45,9 @@ def test_an_option_that_is_not_there_or_cannot_be(name):
 
 
 def accuracy(x, dataset, train):
-    model = LogisticRegression(max_iter=500).fit(x[train], dataset.labels[train])
-    return model.score(x[~train], dataset.labels[~train])
+    labels = dataset.labels.numpy()
+    model = LogisticRegression(max_iter=500).fit(x[train], labels[train])
+    return model.score(x[~train], labels[~train])
 
 
 @pytest.mark.parametrize("name", SIMULATED)

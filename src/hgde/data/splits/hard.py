@@ -48,6 +48,11 @@ def hard_negatives(
         exclude: further pairs that are links, ``[2, X]``, so that none is taken for a negative.
 
     Cost: for each distinct end ``O(E + N F)``; memory ``256 N`` numbers.
+
+    >>> from hgde import load
+    >>> graph = load("tree-random", num_nodes=60).graph
+    >>> hard_negatives(graph, graph.undirected_edges[:, :5], k=4).shape
+    torch.Size([2, 5, 4])
     """
     if k < 2:
         raise GraphError(f"each link needs at least 2 negatives, one per end, got k={k}")

@@ -38,6 +38,12 @@ class LinkSplit:
         protocol: ``published`` or ``clean``.
         seed: the seed the split came from.
         forbidden: sorted keys ``u * N + v`` that :meth:`sample_training_negatives` never returns.
+
+    >>> from hgde import load
+    >>> from hgde.data import link_split
+    >>> split = link_split(load("tree-random", num_nodes=100).graph, seed=0)
+    >>> split.val_pos.shape == split.val_neg.shape, split.sample_training_negatives(7).shape
+    (True, torch.Size([2, 7]))
     """
 
     train_pos: Tensor
@@ -113,6 +119,11 @@ def link_split(
 
     Raises:
         GraphError: for an unknown protocol, or a graph with too few edges or too few non-edges.
+
+    >>> from hgde import load
+    >>> split = link_split(load("tree-random", num_nodes=101).graph, seed=0, protocol="clean")
+    >>> [part.shape[1] for part in (split.train_pos, split.val_pos, split.test_pos)]
+    [85, 5, 10]
     """
     if protocol not in LINK_PROTOCOLS:
         raise GraphError(f"unknown link protocol {protocol!r}; there are: {', '.join(LINK_PROTOCOLS)}")

@@ -40,6 +40,9 @@ class SplitRule:
 
     ``stored``: the split lists that came with the data; ``hgcn``: published by :func:`hgcn_split`, clean a stratified
     draw, both of the shares ``fractions``; the others are the protocols of the same name.
+
+    >>> SplitRule("random", (0.7, 0.15, 0.15)).kind
+    'random'
     """
 
     kind: Kind = "random"
@@ -47,12 +50,25 @@ class SplitRule:
 
 
 class SplitError(ValueError):
-    """A split that cannot be made; the message says why and what to try."""
+    """A split that cannot be made; the message says why and what to try.
+
+    >>> from hgde import load
+    >>> from hgde.data import node_split
+    >>> node_split(load("tree-random", num_nodes=30), "public")
+    Traceback (most recent call last):
+    hgde.data.splits.nodes.SplitError: ...
+    """
 
 
 @dataclass(frozen=True, eq=False)
 class NodeSplit:
-    """Training, validation and test nodes: int64 node numbers, in the order the protocol lists them."""
+    """Training, validation and test nodes: int64 node numbers, in the order the protocol lists them.
+
+    >>> import torch
+    >>> split = NodeSplit(torch.tensor([0, 1]), torch.tensor([2]), torch.tensor([3]), "by hand")
+    >>> split.overlap, split.hash[:8]
+    (0, '5e8e01f2')
+    """
 
     train: Tensor
     val: Tensor
@@ -129,6 +145,11 @@ def node_split(
 
     Raises:
         SplitError: for an unknown protocol, a missing stored split, or too few labels.
+
+    >>> from hgde import load
+    >>> split = node_split(load("tree-random", num_nodes=100), "clean", seed=0)
+    >>> len(split.train), len(split.val), len(split.test)
+    (60, 20, 20)
     """
     if protocol not in PROTOCOLS:
         raise SplitError(f"unknown split protocol {protocol!r}; there are: {', '.join(PROTOCOLS)}")

@@ -24,6 +24,11 @@ class Inputs:
         num_columns: how many columns of the user's these were made of; one-hot columns of one category count once.
         coded: ``[F]`` booleans: columns that are 0 or 1 by construction; ``None`` if there are none.
         graph: the graph of these nodes, for steps that look at it.
+
+    >>> import torch
+    >>> inputs = Inputs(torch.eye(2), ["a", "b"], num_columns=2)
+    >>> inputs.with_features(torch.zeros(2, 2)).names
+    ['a', 'b']
     """
 
     features: Features
@@ -42,6 +47,15 @@ class Step:
 
     A step without anything to learn only implements :meth:`transform`. What is learned is kept by :meth:`state`, as
     plain values and tensors, and comes back through :meth:`from_state`.
+
+    >>> import torch
+    >>> from hgde.data.steps import Inputs
+    >>> class Halved(Step):
+    ...     def transform(self, inputs):
+    ...         return inputs.with_features(0.5 * inputs.features)
+    >>> inputs = Inputs(torch.ones(1, 2), ["a", "b"], num_columns=2)
+    >>> Halved.fit(inputs).transform(inputs).features
+    tensor([[0.5000, 0.5000]])
     """
 
     @classmethod

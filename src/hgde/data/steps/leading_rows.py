@@ -16,6 +16,12 @@ class LeadingRows(Step):
     """The first ``count`` columns of each row divided by their sum, ``signed`` or of absolute values.
 
     A signed sum can be close to zero and then blows its row up; it is there to compare with what was published so.
+
+    >>> import torch
+    >>> from hgde.data.steps import Inputs
+    >>> inputs = Inputs(torch.tensor([[1.0, 3.0, 7.0]]), ["a", "b", "degree"], num_columns=3)
+    >>> LeadingRows(count=2).transform(inputs).features.tolist()
+    [[0.25, 0.75, 7.0]]
     """
 
     def __init__(self, count: int = 0, signed: bool = False) -> None:

@@ -10,7 +10,14 @@ from hgde.graph.features import SparseFeatures
 
 @STEPS.register("log")
 class SignedLog(Step):
-    """``sign(x) log(1 + |x|)`` of every entry; zeros stay zero, so sparse features stay sparse."""
+    """``sign(x) log(1 + |x|)`` of every entry; zeros stay zero, so sparse features stay sparse.
+
+    >>> import torch
+    >>> from hgde.data.steps import Inputs
+    >>> inputs = Inputs(torch.tensor([[0.0, -1.0, 1.0]]), ["a", "b", "c"], num_columns=3)
+    >>> SignedLog().transform(inputs).features
+    tensor([[ 0.0000, -0.6931,  0.6931]])
+    """
 
     def transform(self, inputs: Inputs) -> Inputs:
         features = inputs.features

@@ -14,7 +14,14 @@ from hgde.graph.features import SparseFeatures
 
 @STEPS.register("none")
 class AsTheyAre(Step):
-    """Features as they are."""
+    """Features as they are.
+
+    >>> import torch
+    >>> from hgde.data.steps import Inputs
+    >>> inputs = Inputs(torch.tensor([[3.0, 4.0]]), ["a", "b"], num_columns=2)
+    >>> AsTheyAre().transform(inputs).features.tolist()
+    [[3.0, 4.0]]
+    """
 
     def transform(self, inputs: Inputs) -> Inputs:
         return inputs
@@ -22,7 +29,14 @@ class AsTheyAre(Step):
 
 @STEPS.register("rows")
 class RowSums(Step):
-    """Each row divided by the sum of its absolute values; empty rows stay empty."""
+    """Each row divided by the sum of its absolute values; empty rows stay empty.
+
+    >>> import torch
+    >>> from hgde.data.steps import Inputs
+    >>> inputs = Inputs(torch.tensor([[1.0, -3.0]]), ["a", "b"], num_columns=2)
+    >>> RowSums().transform(inputs).features.tolist()
+    [[0.25, -0.75]]
+    """
 
     order = 1
 
@@ -36,7 +50,14 @@ class RowSums(Step):
 
 @STEPS.register("unit")
 class RowLengths(RowSums):
-    """Each row divided by its length; empty rows stay empty."""
+    """Each row divided by its length; empty rows stay empty.
+
+    >>> import torch
+    >>> from hgde.data.steps import Inputs
+    >>> inputs = Inputs(torch.tensor([[3.0, 4.0]]), ["a", "b"], num_columns=2)
+    >>> RowLengths().transform(inputs).features
+    tensor([[0.6000, 0.8000]])
+    """
 
     order = 2
 
@@ -48,6 +69,12 @@ class Standardise(Step):
     Divided by the root of their number as well, rows have length one on average: a start well inside the ball. Columns
     that are 0 or 1 by construction are not centred, only divided by that root. Mean and deviation are those of the
     nodes trained on, so that a new graph meets the same scale.
+
+    >>> import torch
+    >>> from hgde.data.steps import Inputs
+    >>> inputs = Inputs(torch.tensor([[1.0], [3.0]]), ["height"], num_columns=1)
+    >>> Standardise.fit(inputs).transform(inputs).features.tolist()
+    [[-1.0], [1.0]]
     """
 
     def __init__(self, mean: Tensor, scale: Tensor) -> None:

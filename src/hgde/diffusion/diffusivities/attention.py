@@ -23,6 +23,12 @@ class Attention(Diffusivity):
 
     ``a_ij = w_ij exp(s_ij) / sum_k w_ik exp(s_ik)``, ``s_ij = LeakyReLU(a . [W u_i, W u_j])`` with ``u = log_o z``.
     Only node scores ``[N, H]`` are formed; with loops also ``[E, H]``.
+
+    >>> import torch
+    >>> from hgde import Graph, PoincareBall
+    >>> path = Graph.from_edges([(0, 1), (1, 2)])
+    >>> Attention(Attention.Settings(heads=2), width=4)(torch.zeros(3, 4), path, PoincareBall()).edges(path).shape
+    torch.Size([4])
     """
 
     @dataclass(frozen=True)

@@ -49,7 +49,7 @@ class Mixture(Diffusivity):
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        return ("global" if self.landmarks is None else "advance", *self.local.kernels)
+        return (*self.local.kernels, "global" if self.landmarks is None else "advance")
 
     def prepare(self, graph: Graph) -> None:
         self.local.prepare(graph)
@@ -69,6 +69,13 @@ class Global(Mixture):
     """The paper's global scheme: ``beta * g_ij + (1 - beta) * a_ij``, ``a`` the row-stochastic isotropic weights.
 
     Rows sum to less than one. With the printed local part: ``local-global`` with ``isotropic-printed``.
+
+    >>> import torch
+    >>> from hgde import Graph, PoincareBall
+    >>> path = Graph.from_edges([(0, 1), (1, 2)])
+    >>> operator = Global(Global.Settings(), 4)(torch.zeros(3, 4), path, PoincareBall())
+    >>> operator.everywhere.rows(torch.tensor([0])).shape
+    torch.Size([1, 3])
     """
 
     @dataclass(frozen=True)

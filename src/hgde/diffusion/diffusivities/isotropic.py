@@ -27,6 +27,12 @@ class Isotropic(Diffusivity):
     """``a_ij = w_ij / (1 + sum_k w_ik)``: row-stochastic, the one being a loop at every node that has none.
 
     With the loop a row pulls by less than one, so a step of ``tau = 1`` ends inside what a node saw: it contracts.
+
+    >>> import torch
+    >>> from hgde import Graph, PoincareBall
+    >>> graph = Graph.from_edges([(0, 1), (1, 2)])
+    >>> Isotropic()(torch.zeros(3, 2), graph, PoincareBall()).row_sums(graph).tolist()      # 1 of 2, 2 of 3, 1 of 2
+    [0.5, 0.6666666865348816, 0.5]
     """
 
     constant_in_time: ClassVar[bool] = True

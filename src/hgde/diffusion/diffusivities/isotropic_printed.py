@@ -32,6 +32,13 @@ class IsotropicPrinted(Diffusivity):
     Rows sum to ``sum_j 1 / sqrt(d_i d_j)``, which grows like the square root of a hub's degree: 13 for a node with 170
     leaves. Steps then overshoot, and training may end in numbers that are not finite. ``isotropic`` and ``symmetric``
     are the well conditioned forms; this one reproduces results that were made with the printed formula.
+
+    >>> import torch
+    >>> from hgde import Graph, PoincareBall
+    >>> star = Graph.from_edges([(0, leaf) for leaf in range(1, 10)])
+    >>> operator = IsotropicPrinted()(torch.zeros(10, 2), star, PoincareBall())
+    >>> round(float(operator.row_sums(star)[0]), 4)      # more than one
+    3.0
     """
 
     @dataclass(frozen=True)

@@ -15,6 +15,13 @@ class LinearGlobal(Global):
     """Like ``global``, summed over landmarks and, for what these leave out, over a cheap form: cost ``N`` for ``N^2``.
 
     Graphs with no more nodes than landmarks are treated exactly. See :mod:`hgde.kernels.linear`.
+
+    >>> import torch
+    >>> from hgde import Graph, PoincareBall
+    >>> path = Graph.from_edges([(0, 1), (1, 2)])
+    >>> operator = LinearGlobal(LinearGlobal.Settings(landmarks=2), 4)(torch.zeros(3, 4), path, PoincareBall())
+    >>> operator.everywhere.landmarks
+    2
     """
 
     @dataclass(frozen=True)

@@ -11,7 +11,15 @@ from hgde.sections import Chosen, choice, setting
 
 @DIFFUSIVITIES.register("local-global")
 class LocalGlobal(Mixture):
-    """The paper's local-global scheme: ``beta * g_ij + (1 - beta) * a_ij``, ``a`` any diffusivity on edges."""
+    """The paper's local-global scheme: ``beta * g_ij + (1 - beta) * a_ij``, ``a`` any diffusivity on edges.
+
+    >>> import torch
+    >>> from hgde import Graph, PoincareBall
+    >>> path = Graph.from_edges([(0, 1), (1, 2)])
+    >>> operator = LocalGlobal(LocalGlobal.Settings(), 4)(torch.zeros(3, 4), path, PoincareBall())
+    >>> operator.local is not None, operator.everywhere is not None
+    (True, True)
+    """
 
     @dataclass(frozen=True)
     class Settings(MixtureSettings):

@@ -38,6 +38,13 @@ class Ricci(Diffusivity):
 
     ``a_ij = w_ij exp(m(K_ij)) / sum_k w_ik exp(m(K_ik))``, the MLP ``m: 1 -> d -> LeakyReLU -> d`` applied to the
     distinct values of the curvature only. Nothing of size edges x width is formed.
+
+    >>> import torch
+    >>> from hgde import Graph, PoincareBall
+    >>> path = Graph.from_edges([(0, 1), (1, 2)])
+    >>> operator = Ricci(Ricci.Settings(), width=4)(torch.zeros(3, 4), path, PoincareBall())
+    >>> operator.edges(path).shape      # a weight for each channel
+    torch.Size([4, 4])
     """
 
     @dataclass(frozen=True)

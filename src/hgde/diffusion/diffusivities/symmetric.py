@@ -43,6 +43,12 @@ class Symmetric(Diffusivity):
 
     In flat space at ``tau = 1`` this is ``z <- D^{-1/2} (A + I) D^{-1/2} z``, the propagation of GCN and APPNP: the
     virtual neighbour at the origin makes ``-z_i`` of ``-(sum_j a_ij) z_i``. Its weight is negative around hubs.
+
+    >>> import torch
+    >>> from hgde import Graph, PoincareBall
+    >>> pair = Graph.from_edges([(0, 1)])
+    >>> Symmetric()(torch.zeros(2, 2), pair, PoincareBall()).edges(pair).tolist()
+    [0.5, 0.5]
     """
 
     constant_in_time: ClassVar[bool] = True

@@ -7,10 +7,12 @@ from typing import Any
 
 from numba import njit
 
+_OPTIONS = {"nogil": True, "error_model": "numpy"}
+
 
 def compiled(function: Callable[..., Any]) -> Any:
     """``njit`` that releases the interpreter; kept on disk unless neither package nor home can be written to."""
     try:
-        return njit(nogil=True, cache=True)(function)
+        return njit(cache=True, **_OPTIONS)(function)
     except RuntimeError:  # numba knows no folder to keep it in
-        return njit(nogil=True)(function)
+        return njit(**_OPTIONS)(function)

@@ -346,7 +346,8 @@ def edge_curvatures(todo: Any, ends: Any, indptr: Any, indices: Any, alpha: floa
         for s in range(s_count):
             x = senders[s]
             if touched[x] == e:
-                one[s] = around[slot[x]]
+                for k in range(words):  # a row at once would compile numba's words about unequal shapes: two seconds
+                    one[s, k] = around[slot[x], k]
             for p in range(indptr[x], indptr[x + 1]):
                 if touched[indices[p]] == e:
                     for k in range(words):

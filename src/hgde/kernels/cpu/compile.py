@@ -13,6 +13,7 @@ This module imports numba only where something is compiled; a process that finds
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import importlib
 import inspect
@@ -148,6 +149,7 @@ def symbol(name: str, real: str) -> str:
 
 def serve() -> None:
     """The worker's loop: names on standard input, one per line; a header and an object on standard output for each."""
+    gc.disable()  # a compiler makes many objects and a worker lives for seconds
     output: BinaryIO = sys.stdout.buffer
     sys.stdout = sys.stderr
     for line in sys.stdin:

@@ -19,7 +19,6 @@ from hgde.kernels.cpu.edges import (
     ALONG,
     BI,
     BJ,
-    BUFFERS,
     DELTA,
     EC,
     GE,
@@ -42,7 +41,7 @@ from hgde.kernels.cpu.exponential import GX as ROW_GX
 from hgde.kernels.cpu.lanes import LANES, fma, line, load, prefetch, spread, store, total, wide, widened, zeros
 from hgde.kernels.cpu.rows import flow_strip_backward
 from hgde.kernels.cpu.scalars import artanh_ratio, artanh_ratio_slope
-from hgde.kernels.cpu.sizes import CHUNK, PARTIALS, STRIP
+from hgde.kernels.cpu.sizes import BUFFERS, CHUNK, PARTIALS, STRIP
 
 TOLD = 4
 """Numbers left for each edge."""

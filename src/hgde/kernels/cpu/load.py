@@ -42,6 +42,8 @@ _awaited: dict[Key, Future[tuple[str, bytes]]] = {}
 _waiting: dict[Key, int] = {}  # and how urgent: 0 is awaited now
 _arrival = threading.Condition(_lock)
 _workers = 0
+_started = 0
+_has_blocks: int | None = None  # the worker that has compiled the blocks of strips
 _warned = False
 _jit: Any = None
 _linked: list[Any] = []
@@ -152,34 +154,41 @@ def _store(key: Key, kinds: str, code: bytes) -> None:
 
 def _ask(key: Key, urgent: bool) -> Future[tuple[str, bytes]]:
     """Queue a kernel for the workers. The lock is held."""
-    global _workers
+    global _workers, _started
     future = _awaited[key] = Future()
     _waiting[key] = 0 if urgent else 1
     log.info("compiling kernel %s for %s (kept for later runs)", *key)
-    _arrival.notify()
+    _arrival.notify_all()
     if _workers < min(_MOST_WORKERS, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2):
-        _workers += 1
-        threading.Thread(target=_manage, daemon=True, name=f"hgde-compile-{_workers}").start()
+        _workers, _started = _workers + 1, _started + 1
+        threading.Thread(target=_manage, args=(_started,), daemon=True, name=f"hgde-compile-{_started}").start()
     return future
 
 
-def _family(key: Key) -> str:
-    """Kernels of one family share building blocks, which a worker compiles only once."""
-    return "strips" if key[0].startswith(("rows.", "trajectories.")) else "others"
+def _shares_blocks(key: Key) -> bool:
+    """Whether a kernel is made of the large building blocks of a strip; one worker compiles these for all that are."""
+    return key[0].startswith(("rows.", "trajectories.", "programs.", "attentive."))
 
 
-def _next(family: str | None) -> Key | None:
-    """The most urgent kernel, of the worker's family if there is one; none after waiting in vain."""
-    global _workers
+def _next(worker: int) -> Key | None:
+    """The most urgent kernel that this worker may take; none after waiting in vain."""
+    global _workers, _has_blocks
+    until = time.monotonic() + _PATIENCE
     with _lock:
-        if not _waiting:
-            _arrival.wait(_PATIENCE)
-        if not _waiting:
-            _workers -= 1
-            return None
-        key = min(_waiting, key=lambda k: (_waiting[k], family not in (None, _family(k))))
-        del _waiting[key]
-        return key
+        while True:
+            open_ = [key for key in _waiting if not _shares_blocks(key) or _has_blocks in (None, worker)]
+            if open_:
+                key = min(open_, key=lambda k: (_waiting[k], _has_blocks == worker and not _shares_blocks(k)))
+                if _shares_blocks(key):
+                    _has_blocks = worker
+                del _waiting[key]
+                return key
+            if not _arrival.wait(max(until - time.monotonic(), 0.0)):
+                break
+        _workers -= 1
+        if _has_blocks == worker:
+            _has_blocks = None
+        return None
 
 
 def _start() -> subprocess.Popen[bytes] | None:
@@ -192,11 +201,10 @@ def _start() -> subprocess.Popen[bytes] | None:
         return None
 
 
-def _manage() -> None:
+def _manage(worker: int) -> None:
     """Feed one worker process from the queue until there is nothing left for a while."""
-    process, family = _start(), None
-    while (key := _next(family)) is not None:
-        family = family or _family(key)
+    process = _start()
+    while (key := _next(worker)) is not None:
         future, begun = _awaited[key], time.perf_counter()
         try:
             result = compiler.build(*key) if process is None else _converse(process, key)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from hgde.kernels.cpu.compile import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
-from hgde.kernels.cpu.edges import BUFFERS, conformal, gather_edges, strip_rows
+from hgde.kernels.cpu.edges import conformal, gather_edges, strip_rows
 from hgde.kernels.cpu.exponential import GC, exp_strip, exp_strip_backward
 from hgde.kernels.cpu.gradients import begin_rows, origin_backward, receive_edges, senders_edges
 from hgde.kernels.cpu.lanes import LANES, fma, load, spread, store, wide
@@ -34,6 +34,7 @@ from hgde.kernels.cpu.phases import meet, next_part, offset, take
 from hgde.kernels.cpu.rows import flow_strip, flow_strip_backward
 from hgde.kernels.cpu.sizes import (
     ADD_UP,
+    BUFFERS,
     EXPONENTIAL,
     LOGARITHM,
     MAP_BACKWARD,

@@ -11,7 +11,6 @@ from hgde.kernels.cpu.exponential import (
     GE1,
     GE2,
     INNER_MARGIN,
-    SCALARS,
     activate,
     activate_backward,
     exp_strip,
@@ -19,7 +18,7 @@ from hgde.kernels.cpu.exponential import (
 )  # fmt: skip
 from hgde.kernels.cpu.lanes import LANES, load, spread, store, wide
 from hgde.kernels.cpu.residual import midpoint_scalars, midpoint_strip, midpoint_strip_backward
-from hgde.kernels.cpu.sizes import PARTIALS, PROJECTED, STRIP
+from hgde.kernels.cpu.sizes import BUFFERS, PARTIALS, PROJECTED, STRIP
 
 
 @block
@@ -81,7 +80,7 @@ def advance(
     e0: Double, e1: Double, e2: Double, c: Double, margin: Double, out: Reals, partial: Doubles,
 ) -> None:  # fmt: skip
     """``out = F`` from tangent vectors at hand, for the rows of blocks ``begin .. end - 1``."""
-    at_v, at_moved = SCALARS, SCALARS + STRIP * d
+    at_v, at_moved = BUFFERS, BUFFERS + STRIP * d
     for block_ in range(begin, end):
         for first in range(blocks[block_], blocks[block_ + 1], STRIP):
             n = min(STRIP, blocks[block_ + 1] - first)
@@ -101,7 +100,7 @@ def advance_backward(
     """The gradient of :func:`advance`; ``gz0`` is added to."""
     size = STRIP * d
     at_v, at_moved, at_gm, at_gz, at_gu = (
-        SCALARS, SCALARS + size, SCALARS + 2 * size, SCALARS + 3 * size, SCALARS + 4 * size,
+        BUFFERS, BUFFERS + size, BUFFERS + 2 * size, BUFFERS + 3 * size, BUFFERS + 4 * size,
     )  # fmt: skip
     for block_ in range(begin, end):
         for first in range(blocks[block_], blocks[block_ + 1], STRIP):

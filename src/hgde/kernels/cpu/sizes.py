@@ -8,6 +8,8 @@ CHUNK = 64
 """Edges worked on together."""
 ROW_SCALARS, EDGE_SCALARS = 51, 17
 """Scalars kept for each row of a strip and each edge of a chunk."""
+BUFFERS = ROW_SCALARS * STRIP + EDGE_SCALARS * CHUNK
+"""Where the matrices of a strip begin in the scratch: one place for all passes, which then share building blocks."""
 PARTIALS, PROJECTED = 8, 4
 """Numbers a block of rows sums up: gradients of ``c`` and of the three ``eta``, and at place 4 the points projected."""
 IDENTITY, RELU, LEAKY_RELU, TANH, ELU = range(5)
@@ -22,7 +24,7 @@ def strip_rows(width: int) -> int:
 def scratch(width: int, edges: int = 0) -> int:
     """Doubles of buffer that a pass over rows or edges of this width needs: scalars, seven strips, two numbers each of
     a strip's ``edges``."""
-    return ROW_SCALARS * STRIP + EDGE_SCALARS * CHUNK + 7 * STRIP * width + 2 * edges
+    return BUFFERS + 7 * STRIP * width + 2 * edges
 
 
 EXP, LOG, TRANSLATE = range(3)

@@ -32,8 +32,8 @@ from hgde.kernels.weights import (
 
 Eta = Tensor | Sequence[float]
 _WARM = {
-    "edge": ("trajectories.backward_edges", "trajectories.forward_edges"),
-    "channel": ("trajectories.backward_channels", "trajectories.forward_channels"),
+    "edge": ("trajectories.forward_edges", "trajectories.backward_edges"),
+    "channel": ("trajectories.forward_channels", "trajectories.backward_channels"),
     "attention": (
         *attending.KERNELS,
         *("attention.softmax", "attention.softmax_target", "attention.softmax_source"),
@@ -58,6 +58,8 @@ def warm_up(*parts: str, dtype: torch.dtype = torch.float32) -> None:
     for pairs, ``advance`` for steps from tangent vectors at hand, ``solver`` for solvers that call the ball's exp and
     log, ``transport`` for those that carry vectors too, ``stages`` for solvers of several stages with constant weights
     of edges. Calling it before the data are read hides the time a first run takes; nothing depends on it.
+
+    >>> warm_up("edge", "origin")      # returns at once
     """
     unknown = set(parts) - set(_WARM)
     if unknown:
@@ -132,6 +134,14 @@ def tangent_sum(z: Tensor, graph: Graph, weights: LocalWeights, c: Tensor | floa
     Shapes: ``z [N, d]`` inside the ball of curvature ``-c``; result ``[N, d]``, in the tangent space of each point.
     Cost: one inner product and one scaled addition of width ``d`` per edge; the fused path stores nothing per edge but
     the weights themselves.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.kernels import EdgeWeights
+    >>> z, pair = torch.tensor([[0.0, 0.0], [0.5, 0.0]]), Graph.from_edges([(0, 1)])
+    >>> v = tangent_sum(z, pair, EdgeWeights(torch.tensor([0.5, 0.5])), c=1.0)
+    >>> [round(number, 4) for number in v[0].tolist()]      # half of artanh 0.5
+    [0.2747, 0.0]
     """
     _check(z, graph, weights)
     c = curvature(c, z)
@@ -153,6 +163,11 @@ def advance(
 
     Shapes: ``z, v, z0 [N, d]``, ``eta`` three numbers or a tensor ``[3]`` (may be trained). Without ``z0`` the present
     point stands in for the first one.
+
+    >>> import torch
+    >>> z = torch.zeros(1, 2)
+    >>> [round(number, 4) for number in advance(z, torch.tensor([[0.5, 0.0]]), c=1.0)[0].tolist()]      # tanh 0.5
+    [0.4621, 0.0]
     """
     c, eta = curvature(c, z), _eta(eta, z)
     if isinstance(activation, str) and use_fused(backend, z, v, z0):
@@ -181,6 +196,14 @@ def diffuse(
     """The flow ``F(z)``: :func:`tangent_sum`, activation, exponential and residual in one pass over the rows.
 
     Shapes as there. Saved for the backward pass: the points alone (and the weights); edge scalars are worked out again.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.kernels import EdgeWeights
+    >>> z, pair = torch.tensor([[0.4, 0.0], [-0.4, 0.0]]), Graph.from_edges([(0, 1)])
+    >>> moved = diffuse(z, pair, EdgeWeights(torch.tensor([0.5, 0.5])), c=1.0)      # each half of the way
+    >>> bool(moved.abs().max() < 1e-6)
+    True
     """
     return diffuse_steps(z, graph, weights, c, 1, z0, eta, activation, backend)
 
@@ -199,6 +222,15 @@ def diffuse_steps(
     """``steps`` applications of :func:`diffuse` with weights that do not change: ``heuler`` at ``tau = 1``.
 
     ``z0`` defaults to the given ``z``. The fused path saves one state per step and passes through Python once.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.kernels import EdgeWeights, diffuse
+    >>> z, pair = torch.tensor([[0.4, 0.0], [-0.4, 0.0]]), Graph.from_edges([(0, 1)])
+    >>> weights = EdgeWeights(torch.tensor([0.25, 0.25]))
+    >>> twice = diffuse(diffuse(z, pair, weights, 1.0), pair, weights, 1.0)
+    >>> torch.allclose(diffuse_steps(z, pair, weights, 1.0, steps=2), twice)
+    True
     """
     _check(z, graph, weights)
     c, eta = curvature(c, z), _eta(eta, z)
@@ -232,6 +264,16 @@ def follow(
 
     Shapes as for :func:`diffuse`; ``recipe`` says what the solver does. Saved for the backward pass: what its maps were
     given, about three states for each evaluation. Where :func:`follows` is false, call the solver itself.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.diffusion.recording import record
+    >>> from hgde.kernels import EdgeWeights
+    >>> from hgde.solvers import HRK4
+    >>> z, pair = torch.tensor([[0.4, 0.0], [-0.4, 0.0]]), Graph.from_edges([(0, 1)])
+    >>> weights = EdgeWeights(torch.tensor([0.25, 0.25]))
+    >>> follow(z, pair, weights, 1.0, record(HRK4(), time=2.0, step=1.0)).shape
+    torch.Size([2, 2])
     """
     _check(z, graph, weights)
     c, eta, plan = curvature(c, z), _eta(eta, z), recipe.plan
@@ -247,7 +289,13 @@ def follow(
 
 
 def follows(z: Tensor, weights: EdgeWeights) -> bool:
-    """Whether :func:`follow` serves these tensors."""
+    """Whether :func:`follow` serves these tensors.
+
+    >>> import torch
+    >>> from hgde.kernels import EdgeWeights, get_backend
+    >>> follows(torch.zeros(2, 2), EdgeWeights(torch.ones(2))) == (get_backend() != "reference")
+    True
+    """
     return z.numel() > 0 and use_fused("auto", z, *weight_tensors(weights))
 
 
@@ -266,6 +314,13 @@ def attend_steps(
 
     The fused path is one node of autograd and keeps one state per step. Scores, weights and their gradients are worked
     out where they are used, none of them is stored for each edge but one number a head in the backward pass.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.kernels import AttentionRule
+    >>> z, pair = torch.tensor([[0.4, 0.0], [-0.4, 0.0]]), Graph.from_edges([(0, 1)])
+    >>> attend_steps(z, pair, AttentionRule(torch.zeros(2, 2)), 1.0, steps=3, eta=(1.0, 0.6, 0.1)).shape
+    torch.Size([2, 2])
     """
     c, eta = curvature(c, z), _eta(eta, z)
     if eta is not None and z0 is None:
@@ -291,7 +346,15 @@ def attend_steps(
 
 
 def edge_values(graph: Graph, weights: LocalWeights, backend: Backend = "auto") -> Tensor:
-    """The weight of every edge as numbers: ``[E]``, or ``[E, d]`` for channel weights (for reports and tests)."""
+    """The weight of every edge as numbers: ``[E]``, or ``[E, d]`` for channel weights (for reports and tests).
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.kernels import EdgeWeights
+    >>> pair = Graph.from_edges([(0, 1)])
+    >>> edge_values(pair, EdgeWeights(torch.tensor([0.5, 0.25]))).tolist()
+    [0.5, 0.25]
+    """
     if isinstance(weights, AttentionWeights) and use_fused(backend, *weight_tensors(weights)):
         if needs_gradient(weights.target, weights.source, weights.edge):
             prepare(tuple(f"attention.softmax{part}" for part in ("", "_target", "_source")), weights.target.dtype)
@@ -306,6 +369,12 @@ def tangent_sum_global(z: Tensor, q: Tensor, k: Tensor, c: Tensor | float, backe
 
     Shapes: ``z [N, d]``, ``q, k [N, H, e]``; result ``[N, d]``. Exact. Cost ``N^2 (d + H e)``, memory ``N d`` and a
     fixed number of pairs: the ``N x N`` weights never exist, forward or backward.
+
+    >>> import torch
+    >>> z, q = torch.tensor([[0.4, 0.0], [-0.4, 0.0]]), torch.zeros(2, 1, 3)
+    >>> v = tangent_sum_global(z, q, q, c=1.0)      # half of the way to each other
+    >>> bool(v[0, 0] < 0 < v[1, 0])
+    True
     """
     if q.shape != k.shape or q.dim() != 3 or q.shape[0] != z.shape[0]:
         raise ValueError(
@@ -328,6 +397,11 @@ def tangent_sum_global_linear(
 
     Shapes as there. With no more nodes than landmarks it is the exact sum; beyond, its distance from it is in the page
     on performance, and is estimated at run time (:func:`hgde.kernels.watch_linear_errors`).
+
+    >>> import torch
+    >>> z, q = 0.1 * torch.eye(40, 4), torch.ones(40, 1, 4)
+    >>> tangent_sum_global_linear(z, q, q, 1.0, landmarks=20).shape
+    torch.Size([40, 4])
     """
     if len(z) <= landmarks:
         return tangent_sum_global(z, q, k, c, backend)

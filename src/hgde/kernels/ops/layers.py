@@ -34,6 +34,12 @@ def link_logits(
 
     Cost ``m d``. The fused path stores three numbers for each pair; the gradient of a point is added up in the order of
     its pairs, so it has the same bits at any number of threads.
+
+    >>> import torch
+    >>> z = torch.tensor([[0.0, 0.0], [0.5, 0.0]])
+    >>> logit = link_logits(z, torch.tensor([[0], [1]]), c=1.0)      # 2 - (2 artanh 0.5)^2
+    >>> round(logit.item(), 4)
+    0.7931
     """
     if pairs.dim() != 2 or pairs.shape[0] != 2 or pairs.is_floating_point():
         raise ValueError(f"pairs must be whole numbers [2, m], got {pairs.dtype} {list(pairs.shape)}")
@@ -57,14 +63,24 @@ def _at_origin(x: Tensor, c: Tensor, point: Tensor | None, kind: int) -> Tensor:
 
 
 def exp_origin(u: Tensor, c: Tensor, backend: Backend = "auto") -> Tensor:
-    """``exp_o(u)`` for ``u [N, d]``, projected into the ball; one pass each way where the fused kernels serve."""
+    """``exp_o(u)`` for ``u [N, d]``, projected into the ball; one pass each way where the fused kernels serve.
+
+    >>> import torch
+    >>> round(exp_origin(torch.tensor([[0.5, 0.0]]), torch.tensor(1.0))[0, 0].item(), 4)      # tanh 0.5
+    0.4621
+    """
     if u.dim() == 2 and use_fused(backend, u):
         return _at_origin(u, c, None, EXP)
     return ball.expmap0(u, c)
 
 
 def log_origin(z: Tensor, c: Tensor, backend: Backend = "auto") -> Tensor:
-    """``log_o(z)`` for ``z [N, d]``; one pass each way where the fused kernels serve."""
+    """``log_o(z)`` for ``z [N, d]``; one pass each way where the fused kernels serve.
+
+    >>> import torch
+    >>> round(log_origin(torch.tensor([[0.5, 0.0]]), torch.tensor(1.0))[0, 0].item(), 4)      # artanh 0.5
+    0.5493
+    """
     if z.dim() == 2 and use_fused(backend, z):
         return _at_origin(z, c, None, LOG)
     return ball.logmap0(z, c)
@@ -76,6 +92,11 @@ def translate_tangent(u: Tensor, point: Tensor, c: Tensor, backend: Backend = "a
     The result is ``alpha u + beta b`` with two scalars for each row that depend on ``|u|^2``, ``<u, b>`` and ``|b|^2``
     alone: ``e = T u`` with ``T = tanh(r)/r``, ``B_e = 1/cosh^2 r``, and with ``D = B_e B_b + c|e + b|^2``
     ``e ⊕ b = ((B_e + c|e + b|^2) e + B_e b) / D``. So two operations of size ``N d``, the rest on columns.
+
+    >>> import torch
+    >>> u, o = torch.tensor([[0.5, 0.1]]), torch.zeros(2)
+    >>> torch.allclose(translate_tangent(u, o, torch.tensor(1.0)), u)      # by the origin: nothing moves
+    True
     """
     if use_fused(backend, u, point):
         return _at_origin(u, c, point, TRANSLATE)
@@ -102,6 +123,13 @@ def sparse_matmul(
 
     Cost ``nnz d`` forward and backward. The backward pass gathers over the transpose, which is worked out once per
     pattern, so its result does not depend on the number of threads.
+
+    >>> import scipy.sparse
+    >>> import torch
+    >>> from hgde import SparseFeatures
+    >>> words = SparseFeatures.from_scipy(scipy.sparse.eye(3, format="csr"))
+    >>> sparse_matmul(words, torch.ones(3, 2)).tolist()
+    [[1.0, 1.0], [1.0, 1.0], [1.0, 1.0]]
     """
     if weight.dim() != 2 or weight.shape[0] != features.shape[1]:
         raise ValueError(f"weight must be [{features.shape[1]}, width] for these features, got {list(weight.shape)}")
@@ -138,6 +166,14 @@ def encode(
 
     Shapes: ``x [N, F]``, ``weight [F, d]``, ``bias [d]`` the point ``sqrt(c) b`` of the unit ball; result ``[N, d]``.
     Cost ``nnz d`` each way. The fused path is one operation and keeps the product alone.
+
+    >>> import scipy.sparse
+    >>> import torch
+    >>> from hgde import SparseFeatures
+    >>> words, c = SparseFeatures.from_scipy(scipy.sparse.eye(3, format="csr")), torch.tensor(1.0)
+    >>> z = encode(words, 0.5 * torch.ones(3, 1), torch.zeros(1), c, c)
+    >>> round(z[0, 0].item(), 4)      # tanh 0.5
+    0.4621
     """
     values, drops = features.values, training and dropout > 0
     if not values.requires_grad and dropout < 1 and use_fused(backend, values, weight, bias):
@@ -158,6 +194,11 @@ def decode(z: Tensor, weight: Tensor, bias: Tensor, c: Tensor, backend: Backend 
     """``log_o(exp_o(log_o(z) W) ⊕ b)``: scores of points ``z [N, d]`` by a layer ``weight [d, k]``, ``bias [k]``.
 
     The bias is the point ``sqrt(c) b`` of the unit ball. One operation on the fused path.
+
+    >>> import torch
+    >>> scores = decode(torch.tensor([[0.5, 0.0]]), torch.eye(2), torch.zeros(2), torch.tensor(1.0))
+    >>> round(scores[0, 0].item(), 4)      # artanh 0.5
+    0.5493
     """
     if z.dim() == 2 and use_fused(backend, z, weight, bias):
         if needs_gradient(z, weight, bias, c):

@@ -77,7 +77,13 @@ def edge_sum_backward(
 
 
 def tangent_sum(z: Tensor, graph: Graph, values: Tensor, c: Tensor | float) -> Tensor:
-    """``v_i = sum_j a_ij log_{z_i}(z_j)`` for constant weights ``values [E]``: ``[N, d]``, in double precision."""
+    """``v_i = sum_j a_ij log_{z_i}(z_j)`` for constant weights ``values [E]``: ``[N, d]``, in double precision.
+
+    >>> from hgde import Graph
+    >>> z, pair = torch.zeros(2, 2, device="cuda"), Graph.from_edges([(0, 1)]).to("cuda")  # doctest: +SKIP
+    >>> tangent_sum(z, pair, torch.full((2,), 0.5, device="cuda"), c=1.0).dtype  # doctest: +SKIP
+    torch.float64
+    """
     if values.requires_grad:
         raise ValueError("the Triton step takes constant weights; detach them, or use hgde.kernels.tangent_sum")
     number = c if isinstance(c, Tensor) else torch.tensor(c, dtype=torch.float64, device=z.device)
@@ -99,5 +105,10 @@ def diffuse(
     The pass over the edges and its gradient are Triton's; what belongs to a row (activation, exponential, residual)
     is plain torch in double precision, which ``torch.compile`` fuses. Saved for the backward pass: the points, and what
     torch keeps of the row maps.
+
+    >>> from hgde import Graph
+    >>> z, pair = torch.zeros(2, 2, device="cuda"), Graph.from_edges([(0, 1)]).to("cuda")  # doctest: +SKIP
+    >>> diffuse(z, pair, torch.full((2,), 0.5, device="cuda"), c=1.0).shape  # doctest: +SKIP
+    torch.Size([2, 2])
     """
     return reference.advance(z, tangent_sum(z, graph, values, c), c, z0, eta, activation)

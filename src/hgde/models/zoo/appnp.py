@@ -16,7 +16,16 @@ from hgde.sections import Section, setting
 
 @MODELS.register("appnp")
 class APPNP(Model):
-    """``z_0 = MLP(x)``, ``z_{k+1} = (1 - teleport) A z_k + teleport z_0``."""
+    """``z_0 = MLP(x)``, ``z_{k+1} = (1 - teleport) A z_k + teleport z_0``.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.models import Shape
+    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> model = APPNP(APPNP.Settings(teleport=0.1), Shape(in_features=5, num_nodes=4, outputs=2))
+    >>> model(torch.randn(4, 5), path).shape
+    torch.Size([4, 2])
+    """
 
     paper = "Gasteiger, Bojchevski and Günnemann, Predict then propagate, ICLR 2019"
 

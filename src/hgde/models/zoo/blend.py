@@ -55,6 +55,14 @@ class BLEND(GRAND):
     """GRAND whose state is ``[features W, positions V]``: both are diffused, and attention sees both.
 
     Positions are hyperbolic (:func:`positions`), worked out once per graph; the equation is solved in flat space.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.models import Shape
+    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> model = BLEND(BLEND.Settings(), Shape(in_features=5, num_nodes=4, outputs=2))
+    >>> model(torch.randn(4, 5), path).shape
+    torch.Size([4, 2])
     """
 
     paper = "Chamberlain et al., Beltrami flow and neural diffusion on graphs, NeurIPS 2021"

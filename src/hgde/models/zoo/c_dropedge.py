@@ -27,6 +27,14 @@ class CDropEdge(Model):
 
     The share is :func:`critical_share`, as the analysis by the graph neural tangent kernel has it; both directions of
     an edge go together, and the matrix is normalised anew after the draw. Nothing is dropped outside training.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.models import Shape
+    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> model = CDropEdge(CDropEdge.Settings(), Shape(in_features=5, num_nodes=4, outputs=2))
+    >>> model(torch.randn(4, 5), path).shape
+    torch.Size([4, 2])
     """
 
     paper = (

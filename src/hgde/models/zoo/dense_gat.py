@@ -41,6 +41,14 @@ class DenseGAT(GAT):
 
     Scores ``LeakyReLU(s_j + r_i)`` order the nodes ``j`` alike for every ``i``, so on a complete graph all nodes
     receive almost the same sum; the node's own ``h_i`` is added to tell them apart.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.models import Shape
+    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> model = DenseGAT(DenseGAT.Settings(), Shape(in_features=5, num_nodes=4, outputs=2))
+    >>> model(torch.randn(4, 5), path).shape
+    torch.Size([4, 2])
     """
 
     paper = "Veličković et al., ICLR 2018, on the complete graph as in Wu et al., DIFFormer, ICLR 2023"

@@ -69,7 +69,16 @@ def _preset(layers: int, width: int, p: float, lr: float, decay: float, **more: 
 
 @MODELS.register("difformer")
 class DIFFormer(Model):
-    """``x' = norm(step layer(x) + (1 - step) x)`` after a dense encoder, before a dense decoder."""
+    """``x' = norm(step layer(x) + (1 - step) x)`` after a dense encoder, before a dense decoder.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.models import Shape
+    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> model = DIFFormer(DIFFormer.Settings(), Shape(in_features=5, num_nodes=4, outputs=2))
+    >>> model(torch.randn(4, 5), path).shape
+    torch.Size([4, 2])
+    """
 
     paper = "Wu et al., DIFFormer: scalable (graph) transformers induced by energy constrained diffusion, ICLR 2023"
 

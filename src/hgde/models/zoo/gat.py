@@ -44,7 +44,16 @@ class GATLayer(nn.Module):
 
 @MODELS.register("gat")
 class GAT(Layered):
-    """Attention layers with ELU between; the last averages its heads."""
+    """Attention layers with ELU between; the last averages its heads.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.models import Shape
+    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> model = GAT(GAT.Settings(heads=2), Shape(in_features=5, num_nodes=4, outputs=2))
+    >>> model(torch.randn(4, 5), path).shape
+    torch.Size([4, 2])
+    """
 
     paper = "Veličković et al., Graph attention networks, ICLR 2018"
     activation = "elu"

@@ -32,7 +32,16 @@ CITATION = {
 
 @MODELS.register("gcn")
 class GCN(Layered):
-    """``x' = relu(A dropout(x) W + b)``, layer by layer."""
+    """``x' = relu(A dropout(x) W + b)``, layer by layer.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.models import Shape
+    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> model = GCN(GCN.Settings(width=8), Shape(in_features=5, num_nodes=4, outputs=2))
+    >>> model(torch.randn(4, 5), path).shape
+    torch.Size([4, 2])
+    """
 
     paper = "Kipf and Welling, Semi-supervised classification with graph convolutional networks, ICLR 2017"
     presets: ClassVar[Presets] = {

@@ -40,7 +40,16 @@ def _preset(layers: int, width: int, dropout: float, theta: float, alpha: float,
 
 @MODELS.register("gcnii")
 class GCNII(Model):
-    """``x_0 = relu(x W)``, then ``x_l = relu(GCNII_l(dropout(x_{l-1}), x_0))`` with ``beta_l = log(theta / l + 1)``."""
+    """``x_0 = relu(x W)``, then ``x_l = relu(GCNII_l(dropout(x_{l-1}), x_0))`` with ``beta_l = log(theta / l + 1)``.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.models import Shape
+    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> model = GCNII(GCNII.Settings(), Shape(in_features=5, num_nodes=4, outputs=2))
+    >>> model(torch.randn(4, 5), path).shape
+    torch.Size([4, 2])
+    """
 
     paper = "Chen et al., Simple and deep graph convolutional networks, ICML 2020"
 

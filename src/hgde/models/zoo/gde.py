@@ -17,7 +17,16 @@ from hgde.sections import setting
 
 @MODELS.register("gde")
 class GDE(Model):
-    """``h(0) = relu(GCN(x))``, ``dh/dt = GCN_2(act(GCN_1(h)))``, outputs ``GCN(h(T))``."""
+    """``h(0) = relu(GCN(x))``, ``dh/dt = GCN_2(act(GCN_1(h)))``, outputs ``GCN(h(T))``.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.models import Shape
+    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> model = GDE(GDE.Settings(), Shape(in_features=5, num_nodes=4, outputs=2))
+    >>> model(torch.randn(4, 5), path).shape
+    torch.Size([4, 2])
+    """
 
     paper = "Poli et al., Graph neural ordinary differential equations, DLGMA at AAAI 2020"
 

@@ -24,6 +24,14 @@ class GLCN(Model):
     The softmax runs over the edges of the given graph, of the nearest-neighbour graph, or over all pairs (at most
     3,000 nodes: a table of ``N^2 projection`` numbers). The penalty is the paper's loss of graph learning,
     ``(sum_ij |h_i - h_j|^2 S_ij + spread sum_ij S_ij^2) / N``, times ``graph_loss``.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.models import Shape
+    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> model = GLCN(GLCN.Settings(), Shape(in_features=5, num_nodes=4, outputs=2))
+    >>> model(torch.randn(4, 5), path).shape
+    torch.Size([4, 2])
     """
 
     paper = "Jiang et al., Semi-supervised learning with graph learning-convolutional networks, CVPR 2019"

@@ -72,6 +72,14 @@ class GRAND(Model):
 
     ``A`` is :class:`Diffusivity` of ``x(0)``, held (``linear``), or of ``x(t)`` (``nonlinear``), on the graph with
     loops or, ``rewired``, on the graph of large personalised PageRank.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.models import Shape
+    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> model = GRAND(GRAND.Settings(), Shape(in_features=5, num_nodes=4, outputs=2))
+    >>> model(torch.randn(4, 5), path).shape
+    torch.Size([4, 2])
     """
 
     paper = "Chamberlain et al., GRAND: graph neural diffusion, ICML 2021"

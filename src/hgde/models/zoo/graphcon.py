@@ -23,6 +23,14 @@ class GraphCON(Model):
 
     ``F`` is a layer of GCN, GAT or GraphSAGE, ``R`` a linear layer on the node itself (the authors' residual for
     heterophilic graphs; without it, ``R = 0``). It starts at ``x = y = relu(encoder)``.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.models import Shape
+    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> model = GraphCON(GraphCON.Settings(), Shape(in_features=5, num_nodes=4, outputs=2))
+    >>> model(torch.randn(4, 5), path).shape
+    torch.Size([4, 2])
     """
 
     paper = "Rusch et al., Graph-coupled oscillator networks, ICML 2022"

@@ -33,6 +33,14 @@ class H2GCN(Model):
 
     ``A_1`` and ``A_2`` are the symmetrically normalised adjacencies of the first and the strict second neighbourhood,
     both without loops; rounds have no weights. The last representation is ``(2^(rounds + 1) - 1) width`` wide.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.models import Shape
+    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> model = H2GCN(H2GCN.Settings(), Shape(in_features=5, num_nodes=4, outputs=2))
+    >>> model(torch.randn(4, 5), path).shape
+    torch.Size([4, 2])
     """
 
     paper = (

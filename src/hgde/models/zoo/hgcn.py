@@ -59,6 +59,14 @@ class HGCN(Model):
 
     ``layers`` counts as the authors' option does: ``layers - 1`` convolutions and the decoder for nodes, ``layers``
     convolutions for links.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.models import Shape
+    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> model = HGCN(HGCN.Settings(), Shape(in_features=5, num_nodes=4, outputs=2))
+    >>> model(torch.randn(4, 5), path).shape
+    torch.Size([4, 2])
     """
 
     paper = "Chami et al., Hyperbolic graph convolutional neural networks, NeurIPS 2019"

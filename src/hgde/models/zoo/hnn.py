@@ -18,7 +18,16 @@ from hgde.sections import Section, setting
 
 @MODELS.register("hnn")
 class HNN(Model):
-    """Möbius layers on one ball, then hyperbolic multinomial logistic regression; the graph is not looked at."""
+    """Möbius layers on one ball, then hyperbolic multinomial logistic regression; the graph is not looked at.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.models import Shape
+    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> model = HNN(HNN.Settings(), Shape(in_features=5, num_nodes=4, outputs=2))
+    >>> model(torch.randn(4, 5), path).shape
+    torch.Size([4, 2])
+    """
 
     paper = "Ganea, Bécigneul and Hofmann, Hyperbolic neural networks, NeurIPS 2018"
 

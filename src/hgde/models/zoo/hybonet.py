@@ -92,6 +92,14 @@ class HyboNet(Model):
 
     ``layers`` counts as the authors' option does: ``layers - 1`` convolutions and the decoder for nodes, ``layers``
     convolutions for links. The authors train with a margin loss; here the task's loss is used.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.models import Shape
+    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> model = HyboNet(HyboNet.Settings(), Shape(in_features=5, num_nodes=4, outputs=2))
+    >>> model(torch.randn(4, 5), path).shape
+    torch.Size([4, 2])
     """
 
     paper = "Chen et al., Fully hyperbolic neural networks, ACL 2022"

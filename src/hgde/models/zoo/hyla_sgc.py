@@ -44,6 +44,14 @@ class HyLaSGC(Model):
 
     Points belong to features, ``x H(z)``, or (``level`` nodes) to the nodes themselves: then the features of the nodes
     are not used, and the model knows only the graph it was made for.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.models import Shape
+    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> model = HyLaSGC(HyLaSGC.Settings(), Shape(in_features=5, num_nodes=4, outputs=2))
+    >>> model(torch.randn(4, 5), path).shape
+    torch.Size([4, 2])
     """
 
     paper = "Yu and De Sa, Random Laplacian features for learning with hyperbolic space, ICLR 2023"

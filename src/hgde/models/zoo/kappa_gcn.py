@@ -35,6 +35,14 @@ class KappaGCN(Model):
     """``x' = act⊗(A ⊠ (x ⊗ W))`` in the stereographic model of curvature ``kappa``.
 
     Logits are signed distances to hyperplanes, propagated once more: ``A logit(x)``.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.models import Shape
+    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> model = KappaGCN(KappaGCN.Settings(), Shape(in_features=5, num_nodes=4, outputs=2))
+    >>> model(torch.randn(4, 5), path).shape
+    torch.Size([4, 2])
     """
 
     paper = "Bachmann, Bécigneul and Ganea, Constant curvature graph convolutional networks, ICML 2020"

@@ -23,7 +23,16 @@ def neighbours(features: Features, k: int) -> Graph:
 
 @MODELS.register("gcn-knn")
 class GCNkNN(GCN):
-    """The GCN on the k-nearest-neighbour graph of the features; the given graph is not looked at."""
+    """The GCN on the k-nearest-neighbour graph of the features; the given graph is not looked at.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.models import Shape
+    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> model = GCNkNN(GCNkNN.Settings(), Shape(in_features=5, num_nodes=4, outputs=2))
+    >>> model(torch.randn(4, 5), path).shape
+    torch.Size([4, 2])
+    """
 
     paper = "Kipf and Welling, ICLR 2017, on a k-nearest-neighbour graph as in Wu et al., DIFFormer, ICLR 2023"
 
@@ -48,7 +57,16 @@ class GCNkNN(GCN):
 
 @MODELS.register("gat-knn")
 class GATkNN(GAT):
-    """The GAT on the k-nearest-neighbour graph of the features; the given graph is not looked at."""
+    """The GAT on the k-nearest-neighbour graph of the features; the given graph is not looked at.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.models import Shape
+    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> model = GATkNN(GATkNN.Settings(), Shape(in_features=5, num_nodes=4, outputs=2))
+    >>> model(torch.randn(4, 5), path).shape
+    torch.Size([4, 2])
+    """
 
     paper = "Veličković et al., ICLR 2018, on a k-nearest-neighbour graph as in Wu et al., DIFFormer, ICLR 2023"
 

@@ -107,7 +107,17 @@ class LabelModel(Model):
 
 @MODELS.register("label-propagation")
 class LabelPropagation(LabelModel):
-    """``F <- D^-1 A F``, known rows put back after every round."""
+    """``F <- D^-1 A F``, known rows put back after every round.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.models import Shape
+    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> model = LabelPropagation(LabelPropagation.Settings(), Shape(in_features=5, num_nodes=4, outputs=2))
+    >>> model.observe(torch.tensor([0, 1]), torch.tensor([0, 3]))      # the two ends
+    >>> model(torch.eye(4), path).argmax(1).tolist()
+    [0, 0, 1, 1]
+    """
 
     paper = "Zhu and Ghahramani, Learning from labeled and unlabeled data with label propagation, 2002"
     Settings = _Spreading
@@ -118,7 +128,17 @@ class LabelPropagation(LabelModel):
 
 @MODELS.register("label-spreading")
 class LabelSpreading(LabelModel):
-    """``F <- alpha D^-1/2 A D^-1/2 F + (1 - alpha) F_0``."""
+    """``F <- alpha D^-1/2 A D^-1/2 F + (1 - alpha) F_0``.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.models import Shape
+    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> model = LabelSpreading(LabelSpreading.Settings(), Shape(in_features=5, num_nodes=4, outputs=2))
+    >>> model.observe(torch.tensor([0, 1]), torch.tensor([0, 3]))      # the two ends
+    >>> model(torch.eye(4), path).argmax(1).tolist()
+    [0, 0, 1, 1]
+    """
 
     paper = "Zhou et al., Learning with local and global consistency, NeurIPS 2003"
 

@@ -41,7 +41,16 @@ class LGCNLayer(nn.Module):
 
 @MODELS.register("lgcn")
 class LGCN(Model):
-    """Lorentzian convolutions, each with its own curvature; classes by distances to trained centroids."""
+    """Lorentzian convolutions, each with its own curvature; classes by distances to trained centroids.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.models import Shape
+    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> model = LGCN(LGCN.Settings(), Shape(in_features=5, num_nodes=4, outputs=2))
+    >>> model(torch.randn(4, 5), path).shape
+    torch.Size([4, 2])
+    """
 
     paper = "Zhang et al., Lorentzian graph convolutional networks, WWW 2021"
 

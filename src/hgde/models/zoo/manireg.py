@@ -17,7 +17,16 @@ from hgde.sections import setting
 
 @MODELS.register("manireg")
 class ManiReg(MLP):
-    """Dense layers with the penalty ``smoothness * mean w_ij |f_i - f_j|^2`` over edges; prediction needs no graph."""
+    """Dense layers with the penalty ``smoothness * mean w_ij |f_i - f_j|^2`` over edges; prediction needs no graph.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.models import Shape
+    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> model = ManiReg(ManiReg.Settings(), Shape(in_features=5, num_nodes=4, outputs=2))
+    >>> model(torch.randn(4, 5), path).shape
+    torch.Size([4, 2])
+    """
 
     paper = "Belkin, Niyogi and Sindhwani, Manifold regularization, JMLR 2006"
 

@@ -13,7 +13,16 @@ from hgde.models.zoo._common import Dense, Layered, Presets
 
 @MODELS.register("mlp")
 class MLP(Layered):
-    """``x' = relu(dropout(x) W + b)``, layer by layer."""
+    """``x' = relu(dropout(x) W + b)``, layer by layer.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.models import Shape
+    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> model = MLP(MLP.Settings(layers=3), Shape(in_features=5, num_nodes=4, outputs=2))
+    >>> model(torch.randn(4, 5), path).shape
+    torch.Size([4, 2])
+    """
 
     paper = "Rumelhart, Hinton and Williams, Learning representations by back-propagating errors, Nature 1986"
     presets: ClassVar[Presets] = {

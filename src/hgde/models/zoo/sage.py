@@ -28,7 +28,16 @@ class SAGELayer(nn.Module):
 
 @MODELS.register("sage")
 class SAGE(Layered):
-    """``x' = relu(SAGE(dropout(x)))``, layer by layer."""
+    """``x' = relu(SAGE(dropout(x)))``, layer by layer.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.models import Shape
+    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> model = SAGE(SAGE.Settings(), Shape(in_features=5, num_nodes=4, outputs=2))
+    >>> model(torch.randn(4, 5), path).shape
+    torch.Size([4, 2])
+    """
 
     paper = "Hamilton, Ying and Leskovec, Inductive representation learning on large graphs, NeurIPS 2017"
     presets: ClassVar[Presets] = {

@@ -15,7 +15,16 @@ from hgde.sections import Section, SettingsError, setting
 
 @MODELS.register("sgc")
 class SGC(Model):
-    """``A^hops x W + b``: ``hops`` propagations and one linear layer, nothing between."""
+    """``A^hops x W + b``: ``hops`` propagations and one linear layer, nothing between.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> from hgde.models import Shape
+    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> model = SGC(SGC.Settings(hops=3), Shape(in_features=5, num_nodes=4, outputs=2))
+    >>> model(torch.randn(4, 5), path).shape
+    torch.Size([4, 2])
+    """
 
     paper = "Wu et al., Simplifying graph convolutional networks, ICML 2019"
 

@@ -30,6 +30,8 @@ def explorer_payload(view: DiskView, title: str = "Embedding", energy: EnergyCur
     Positions are kept in double precision up to about 250,000 points (nodes times diffusion times), in single
     precision beyond; where even that is too much for a page, times are thinned evenly, the first and last kept.
 
+    >>> import numpy as np
+    >>> from hgde.report.contents import DiskView
     >>> view = DiskView(np.array([[[0.1, 0.2], [-0.5, 0.3]]]))
     >>> explorer_payload(view, "two nodes")["title"]
     'two nodes'

@@ -37,6 +37,7 @@ class DiskProjection:
     """Points of the unit disk ``[N, 2]`` (float64), how they were made, and how true they are.
 
     >>> import torch
+    >>> from hgde.report.projection import project_to_disk
     >>> project_to_disk(torch.eye(3) / 4, c=1.0).points.shape
     torch.Size([3, 2])
     """

@@ -86,6 +86,7 @@ def horopca(z: Tensor, *, seed: int = 0) -> Tensor:
     """Points ``[N, d]`` of the unit ball, moved so that their mean is the origin, in the disk of the two best ideal
     points, ``[N, 2]``. Cost: some hundred passes over the points, and 400 squared distances each.
 
+    >>> import torch
     >>> horopca(torch.eye(4, dtype=torch.float64) / 2).shape
     torch.Size([4, 2])
     """

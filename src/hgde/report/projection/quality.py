@@ -51,6 +51,7 @@ def neighbour_overlap(z: Tensor, points: Tensor, k: int, queries: Tensor) -> flo
 def measure_quality(z: Tensor, points: Tensor, *, k: int = 10, seed: int = 0) -> Quality:
     """Both measures, on all pairs up to 500 points and on a sample of 100,000 pairs and 300 queries beyond.
 
+    >>> import torch
     >>> z = torch.eye(3, dtype=torch.float64) / 2
     >>> measure_quality(z, z)
     Quality(distortion=0.0, neighbours=1.0, k=2)

@@ -26,6 +26,7 @@ def stress(z: Tensor, *, seed: int = 0, steps: int = 200) -> Tensor:
     Stress has local minima, so the better of two beginnings goes on: principal directions and HoroPCA. All pairs up to
     600 nodes, 24 random partners of each node per step beyond: ``O(steps N)``.
 
+    >>> import torch
     >>> stress(torch.eye(3, dtype=torch.float64) / 2, steps=20).shape
     torch.Size([3, 2])
     """

@@ -45,6 +45,38 @@ def depth(quick: bool) -> Iterator[Row]:
         yield _against(f"csr-{layers}", what, bar, ours, peer, quick, data.real, "CSR GCN")
 
 
+def hyperbolic(quick: bool) -> Iterator[Row]:
+    """One training epoch on Cora against the hyperbolic networks of as many layers, as the package implements them."""
+    data = problems.citations("cora")
+    for layers in list(DEPTHS)[: 1 if quick else None]:
+        calls = {"HGDE": networks.hgde_epoch(data, 16, float(layers))}
+        for name in ("hgcn", "hybonet"):
+            calls[name] = networks.model_epoch(data, name, {"width": 16, "layers": layers})
+        taken = medians(calls, 0.2 if quick else 4)
+        for name in ("hgcn", "hybonet"):
+            what = f"training epoch on Cora, width 16, T = {layers}: {name} / HGDE"
+            value = taken[name] / taken["HGDE"]
+            yield Row(f"{name}-{layers}", what, value, 3, "at least", detail=_detail(taken, data.real))
+
+
+def compiled(quick: bool) -> Iterator[Row]:
+    """One training epoch on Cora against PyG's GCN of as many layers, compiled by inductor."""
+    data, layers = problems.citations("cora"), 2 if quick else 8
+    what = f"training epoch on Cora, width 16, T = {layers}: compiled PyG GCN / HGDE"
+    try:
+        theirs = networks.pyg_epoch(data, 16, layers, compiled=True)
+        theirs()
+    except ImportError:
+        yield Row("compiled-pyg", what, None, None, "report", detail="torch_geometric is not installed")
+        return
+    except Exception as error:  # whatever the compiler of the machine refuses
+        yield Row("compiled-pyg", what, None, None, "report", detail=f"does not compile here: {type(error).__name__}")
+        return
+    taken = medians({"HGDE": networks.hgde_epoch(data, 16, float(layers)), "compiled PyG": theirs}, 0.2 if quick else 4)
+    value = taken["compiled PyG"] / taken["HGDE"]
+    yield Row("compiled-pyg", what, value, None, "report", detail=_detail(taken, data.real))
+
+
 def attention(quick: bool) -> Iterator[Row]:
     """One training epoch with attention against PyG's GAT of as many layers."""
     data = problems.citations("cora")

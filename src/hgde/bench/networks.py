@@ -115,18 +115,21 @@ def _training(
 
 def hgde_epoch(data: Citations, width: int, time: float, **options: Any) -> Epoch:
     """One training epoch of the package's own model, as its trainer runs it: classes of the training nodes alone."""
+    return model_epoch(data, "hgde", {"width": width, "time": time, **options})
+
+
+def model_epoch(data: Citations, name: str, options: dict[str, Any]) -> Epoch:
+    """One training epoch of a model of the package."""
     from hgde import randomness
-    from hgde.models import HGDE, Shape
+    from hgde.models import MODELS, Shape
     from hgde.sections import build
     from hgde.tasks.base import Learner, SelectNodes
     from hgde.training.optimisers import Optimisers
     from hgde.training.settings import TrainingSettings
 
-    classes = int(data.labels.max()) + 1
-    model = HGDE(
-        build(HGDE.Settings, {"width": width, "time": time, **options}),
-        Shape(int(data.features.shape[1]), data.graph.num_nodes, classes),
-    )
+    classes, kind = int(data.labels.max()) + 1, MODELS.get(name)
+    shape = Shape(int(data.features.shape[1]), data.graph.num_nodes, classes)
+    model = kind(build(kind.Settings, options), shape)
     learner = Learner(model, SelectNodes(), classes).train()
     model.prepare(data.graph)
     optimisers = Optimisers(learner, TrainingSettings())

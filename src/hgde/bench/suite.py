@@ -227,6 +227,8 @@ MEASUREMENTS: dict[str, Callable[[bool], Iterator[Row]]] = {
     "bandwidth": bandwidth,
     "ricci": ricci,
     "depth": modes.depth,
+    "hyperbolic": modes.hyperbolic,
+    "compiled": modes.compiled,
     "attention": modes.attention,
     "solvers": modes.solvers,
     "pubmed": modes.pubmed,

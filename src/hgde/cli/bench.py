@@ -16,8 +16,8 @@ def bench(
         list[str] | None,
         typer.Option(
             "--only",
-            help="flow, epoch, memory, scaling, bandwidth, ricci, pairs, depth, attention, solvers, pubmed or "
-            "backward; may be given several times.",
+            help="flow, epoch, memory, scaling, bandwidth, ricci, pairs, depth, hyperbolic, compiled, "
+            "attention, solvers, pubmed, backward, linear, local-global or links; may be given several times.",
         ),
     ] = None,
     quick: Annotated[
@@ -25,6 +25,10 @@ def bench(
     ] = False,
     threads: Annotated[int, typer.Option(help="Threads of torch and of the kernels.", min=1)] = 2,
     output: Annotated[Path, typer.Option(help="Where to write the figures as JSON.")] = Path("bench.json"),
+    plots: Annotated[
+        Path | None,
+        typer.Option(help="Draw cost and roofline into this folder instead, from measurements of their own."),
+    ] = None,
     before: Annotated[
         Path | None, typer.Option(help="Figures of an earlier run; a row worse by more than a tenth is marked.")
     ] = None,
@@ -45,6 +49,15 @@ def bench(
     load = machine["load_average"]
     if load and load[0] > 0.5:
         console.print(f"[yellow]load average {load[0]:.1f}: other work is running, the figures will be noisy[/yellow]")
+    if plots is not None:
+        from hgde.bench.plots import draw
+
+        try:
+            for path in draw(plots, quick):
+                console.print(f"wrote {path}", highlight=False)
+        finally:
+            torch.set_num_threads(own_threads)
+        return
     rows = []
     known = {} if before is None else compare.stored(before)
     try:

@@ -167,7 +167,7 @@ def _ask(key: Key, urgent: bool) -> Future[tuple[str, bytes]]:
 
 def _shares_blocks(key: Key) -> bool:
     """Whether a kernel is made of the large building blocks of a strip; one worker compiles these for all that are."""
-    return key[0].startswith(("rows.", "trajectories."))
+    return key[0].startswith(("rows.", "trajectories.", "programs.", "attentive."))
 
 
 def _next(worker: int) -> Key | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
@@ -98,6 +99,14 @@ def run_together(
     sync = torch.zeros(2 * phases, dtype=torch.int32)
     plain = (sync.data_ptr(), *(a.data_ptr() if isinstance(a, Tensor) else a for a in args))
     threads = min(torch.get_num_threads(), most_parts, max(1, work // MIN_SHARED))
+    choice = _choices.get((name, work, threads)) if threads > 1 and work < ALWAYS_SHARED else None
+    if choice is None and threads > 1 and work < ALWAYS_SHARED:
+        if len(_choices) >= _MOST_CHOICES:
+            _choices.clear()
+        choice = _choices[name, work, threads] = _Choice()
+    if choice is not None and not choice.is_shared():
+        threads = 1
+    began = time.perf_counter()
     helpers = [_Helper(kernel, scratch, plain) for _ in range(threads - 1)]
     _ensure(len(helpers))
     for inbox, helper in zip(_workers, helpers, strict=False):
@@ -107,6 +116,39 @@ def run_together(
     finally:
         for helper in helpers:
             helper.leave()
+    if choice is not None:
+        choice.learn(threads > 1, time.perf_counter() - began)
+
+
+class _Choice:
+    """Whether a short job is worth sharing just now, by what it took both ways.
+
+    On a quiet machine two threads are nearly twice as fast. Where other work wants the cores, a thread that is taken
+    off its core halfway through a part holds up all others, and one thread alone is faster.
+    """
+
+    def __init__(self) -> None:
+        self._calls = 0
+        self._taken: list[float | None] = [None, None]  # alone, shared
+
+    def is_shared(self) -> bool:
+        """The faster way; now and then, and at first, the other."""
+        self._calls += 1
+        alone, shared = self._taken
+        if alone is None or shared is None:
+            return alone is not None
+        return (shared < alone) != (self._calls % _LOOK_AGAIN == 0)
+
+    def learn(self, is_shared: bool, seconds: float) -> None:
+        known = self._taken[is_shared]
+        self._taken[is_shared] = seconds if known is None else 0.7 * known + 0.3 * seconds
+
+
+#: Jobs of so much work take milliseconds and are always shared.
+ALWAYS_SHARED = 60_000_000
+_LOOK_AGAIN = 48
+_MOST_CHOICES = 256
+_choices: dict[tuple[str, int, int], _Choice] = {}
 
 
 class _Helper:

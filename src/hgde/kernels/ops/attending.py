@@ -13,13 +13,13 @@ from hgde.kernels.cpu.threads import run_together
 from hgde.kernels.ops.diffusion import RESIDUAL, Gradients, Trajectory, pointer
 from hgde.kernels.ops.register import LANES, like, operation, ordered_sum, padded, unpadded
 
-KERNELS = ("attentive.backward", "attentive.forward")
+KERNELS = ("attentive.forward", "attentive.backward")
 GIVEN = "Tensor z, Tensor? z0, Tensor c, Tensor? eta, Tensor scoring, Tensor? edge, Tensor indptr, Tensor indices"
 
 
 def prepare_for(dtype: torch.dtype, learns: bool) -> None:
     """Begin to compile what a trajectory with attention needs, and its gradient if it ``learns``."""
-    prepare(KERNELS if learns else KERNELS[1:], dtype)
+    prepare(KERNELS if learns else KERNELS[:1], dtype)
 
 
 class _Attending:

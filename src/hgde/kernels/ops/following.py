@@ -14,7 +14,7 @@ from hgde.kernels.ops.diffusion import RESIDUAL, Gradients, Trajectory, pointer
 from hgde.kernels.ops.register import like, operation, ordered_sum, padded, unpadded
 from hgde.kernels.plans import Plan
 
-KERNELS = ("programs.backward", "programs.forward")
+KERNELS = ("programs.forward", "programs.backward")
 SCHEMA = (
     "Tensor z, Tensor? z0, Tensor c, Tensor? eta, Tensor weight, Tensor? extra, Tensor indptr, Tensor indices, "
     "Tensor forth, Tensor back, Tensor numbers"
@@ -23,7 +23,7 @@ SCHEMA = (
 
 def prepare_for(dtype: torch.dtype, learns: bool) -> None:
     """Begin to compile what following a plan needs, and its gradient if it ``learns``."""
-    prepare(KERNELS if learns else KERNELS[1:], dtype)
+    prepare(KERNELS if learns else KERNELS[:1], dtype)
 
 
 def shape_of(plan: Plan) -> list[int]:

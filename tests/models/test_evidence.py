@@ -92,3 +92,21 @@ def test_the_model_reads_it():
         assert not torch.equal(before, model(features, graph))
     assert not model.reads_out_each
     assert HGDE(HGDE.Settings(width=4), Shape(3, 40, CLASSES)).reads_out_each
+
+
+def test_a_nodes_own_features_are_read_apart_from_its_neighbours():
+    """With everything that came along edges read as nothing, features of the node itself decide, no one else's."""
+    graph, features = random_graph(), torch.randn(40, 5, generator=torch.Generator().manual_seed(0))
+    settings = HGDE.Settings(width=4, time=2.0, own_readout=True)
+    model = HGDE(settings, Shape(in_features=5, num_nodes=40, outputs=CLASSES)).eval()
+    assert not model.reads_out_each
+    whole = model(features, graph)
+    torch.nn.init.zeros_(model.decoder.linear.weight)
+    own = model(features, graph)
+    assert not torch.allclose(whole, own)
+    changed = features.clone()
+    changed[7] += 1
+    differs = ((model(changed, graph) - own).abs() > 1e-6).any(1)
+    assert differs.nonzero().flatten().tolist() == [7]
+    with pytest.raises(SettingsError, match="own_readout has no effect"):
+        HGDE(settings, Shape(in_features=5, num_nodes=40, outputs=None))

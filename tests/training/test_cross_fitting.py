@@ -6,7 +6,7 @@ import torch
 from hgde.tasks.links import LinkPrediction, LinkSettings
 from hgde.tasks.nodes import NodeClassification, NodeSettings
 from hgde.training import cross_fitting
-from hgde.training.cross_fitting import cross_fitted
+from hgde.training.cross_fitting import calibrated_loss, cross_fitted
 
 
 def task(metric="auto"):
@@ -63,3 +63,14 @@ def test_pairs_keep_linked_ones_first_in_both_halves():
 
 def test_no_epoch_is_the_worst_of_all():
     assert cross_fitted(task(), [], torch.zeros(3).long()) == float("-inf")
+
+
+def test_an_unsure_candidate_is_ranked_by_its_loss_once_calibrated():
+    """Log-odds that are too small by a factor lose nothing but what the prior of the temperature costs."""
+    generator = torch.Generator().manual_seed(0)
+    sure = 2 * torch.randn(400, 3, generator=generator)
+    truth = torch.multinomial(sure.softmax(-1), 1, generator=generator).squeeze(1)
+    unsure, plain = sure / 3, torch.nn.functional.cross_entropy
+    assert float(plain(unsure, truth)) > float(plain(sure, truth)) + 0.1
+    losses = [calibrated_loss(task(), [torch.zeros_like(sure), one], truth) for one in (sure, unsure)]
+    assert losses[0] == pytest.approx(losses[1], abs=0.01)

@@ -23,6 +23,6 @@ def test_parts_are_known(name, monkeypatch):
 @pytest.mark.parametrize("local", LOCAL)
 def test_a_mixture_needs_its_local_part_s_too(local):
     own = make_diffusivity(local, 3).kernels
-    assert make_diffusivity("local-global", 3, local=local).kernels == ("global", *own)
-    assert make_diffusivity("global", 3).kernels == ("global", "edge")
-    assert make_diffusivity("linear-global", 3).kernels == ("advance", "edge")
+    assert make_diffusivity("local-global", 3, local=local).kernels == (*own, "global")
+    assert make_diffusivity("global", 3).kernels == ("edge", "global")
+    assert make_diffusivity("linear-global", 3).kernels == ("edge", "advance")

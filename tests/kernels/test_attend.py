@@ -53,7 +53,8 @@ def test_the_rule_gives_the_weights_of_the_diffusivity():
     assert make_diffusivity("attention", 4, self_loops=True).rule(graph, z.dtype) is None
 
 
-def test_same_bits_for_any_number_of_threads():
+def test_same_bits_for_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr("hgde.kernels.cpu.threads.ALWAYS_SHARED", 0)
     generator = torch.Generator().manual_seed(0)
     graph = Graph.from_edges(torch.randint(0, 3000, (2, 20_000), generator=generator), 3000)
     before, results = torch.get_num_threads(), []

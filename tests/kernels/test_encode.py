@@ -54,6 +54,7 @@ def test_in_single_precision_it_is_as_accurate_as_its_parts():
 
 def test_same_bits_for_any_number_of_threads(monkeypatch):
     monkeypatch.setattr("hgde.kernels.cpu.threads.MIN_SHARED", 1)
+    monkeypatch.setattr("hgde.kernels.cpu.threads.ALWAYS_SHARED", 0)
     x, leaves, before, results = *inputs(torch.float32, 900, 400, 8), torch.get_num_threads(), []
     try:
         for threads in (1, 2, 3):

@@ -158,6 +158,7 @@ def test_pulled_back_points_have_the_reference_gradient():
 @pytest.mark.parametrize("kind", WEIGHTS)
 def test_result_does_not_depend_on_the_number_of_threads(kind, monkeypatch):
     monkeypatch.setattr("hgde.kernels.cpu.threads.MIN_SHARED", 1)
+    monkeypatch.setattr("hgde.kernels.cpu.threads.ALWAYS_SHARED", 0)
     graph, width = awkward(True, 400, 1), 8
     tensors, build = weights(kind, graph, width, torch.float32)
     before = torch.get_num_threads()

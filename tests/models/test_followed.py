@@ -94,6 +94,7 @@ def test_in_single_precision_it_is_no_worse_than_stepping(name, spread):
 @pytest.mark.parametrize("name", ["hrk4", "ham"])
 def test_bits_do_not_depend_on_the_number_of_threads(name, monkeypatch):
     monkeypatch.setattr("hgde.kernels.cpu.threads.MIN_SHARED", 1)
+    monkeypatch.setattr("hgde.kernels.cpu.threads.ALWAYS_SHARED", 0)
     graph, before = awkward(True, 700, 1), torch.get_num_threads()
     results = []
     try:

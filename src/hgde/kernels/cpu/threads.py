@@ -99,11 +99,7 @@ def run_together(
     sync = torch.zeros(2 * phases, dtype=torch.int32)
     plain = (sync.data_ptr(), *(a.data_ptr() if isinstance(a, Tensor) else a for a in args))
     threads = min(torch.get_num_threads(), most_parts, max(1, work // MIN_SHARED))
-    choice = _choices.get((name, work, threads)) if threads > 1 and work < ALWAYS_SHARED else None
-    if choice is None and threads > 1 and work < ALWAYS_SHARED:
-        if len(_choices) >= _MOST_CHOICES:
-            _choices.clear()
-        choice = _choices[name, work, threads] = _Choice()
+    choice = _choice(name, work, threads) if threads > 1 and work < ALWAYS_SHARED else None
     if choice is not None and not choice.is_shared():
         threads = 1
     began = time.perf_counter()
@@ -149,6 +145,16 @@ ALWAYS_SHARED = 60_000_000
 _LOOK_AGAIN = 48
 _MOST_CHOICES = 256
 _choices: dict[tuple[str, int, int], _Choice] = {}
+
+
+def _choice(*job: Any) -> _Choice:
+    """What is known of a job: kernel, work, threads."""
+    known = _choices.get(job)
+    if known is None:
+        if len(_choices) >= _MOST_CHOICES:
+            _choices.clear()
+        known = _choices[job] = _Choice()
+    return known
 
 
 class _Helper:

@@ -269,11 +269,12 @@ def follow(
     >>> from hgde import Graph
     >>> from hgde.diffusion.recording import record
     >>> from hgde.kernels import EdgeWeights
-    >>> from hgde.solvers import HRK4
+    >>> from hgde.solvers.registry import resolve
     >>> z, pair = torch.tensor([[0.4, 0.0], [-0.4, 0.0]]), Graph.from_edges([(0, 1)])
-    >>> weights = EdgeWeights(torch.tensor([0.25, 0.25]))
-    >>> follow(z, pair, weights, 1.0, record(HRK4(), time=2.0, step=1.0)).shape
-    torch.Size([2, 2])
+    >>> recipe = record(resolve("hrk4"), 2.0, 1.0)      # two steps of one
+    >>> end = follow(z, pair, EdgeWeights(torch.tensor([0.25, 0.25])), 1.0, recipe)
+    >>> bool((end.norm(dim=1) < z.norm(dim=1)).all())      # the two have come closer
+    True
     """
     _check(z, graph, weights)
     c, eta, plan = curvature(c, z), _eta(eta, z), recipe.plan
@@ -289,11 +290,11 @@ def follow(
 
 
 def follows(z: Tensor, weights: EdgeWeights) -> bool:
-    """Whether :func:`follow` serves these tensors.
+    """Whether :func:`follow` serves these tensors: plain ones on the CPU.
 
     >>> import torch
-    >>> from hgde.kernels import EdgeWeights, get_backend
-    >>> follows(torch.zeros(2, 2), EdgeWeights(torch.ones(2))) == (get_backend() != "reference")
+    >>> from hgde.kernels import EdgeWeights
+    >>> follows(torch.zeros(2, 3), EdgeWeights(torch.tensor([0.25, 0.25])))
     True
     """
     return z.numel() > 0 and use_fused("auto", z, *weight_tensors(weights))

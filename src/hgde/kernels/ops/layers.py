@@ -170,9 +170,9 @@ def encode(
     >>> import scipy.sparse
     >>> import torch
     >>> from hgde import SparseFeatures
-    >>> words, c = SparseFeatures.from_scipy(scipy.sparse.eye(3, format="csr")), torch.tensor(1.0)
-    >>> z = encode(words, 0.5 * torch.ones(3, 1), torch.zeros(1), c, c)
-    >>> round(z[0, 0].item(), 4)      # tanh 0.5
+    >>> words, c = SparseFeatures.from_scipy(0.5 * scipy.sparse.eye(2, format="csr")), torch.tensor(1.0)
+    >>> points = encode(words, torch.eye(2), torch.zeros(2), c, c)      # tanh 0.5 along each axis
+    >>> round(points[0, 0].item(), 4)
     0.4621
     """
     values, drops = features.values, training and dropout > 0
@@ -196,8 +196,8 @@ def decode(z: Tensor, weight: Tensor, bias: Tensor, c: Tensor, backend: Backend 
     The bias is the point ``sqrt(c) b`` of the unit ball. One operation on the fused path.
 
     >>> import torch
-    >>> scores = decode(torch.tensor([[0.5, 0.0]]), torch.eye(2), torch.zeros(2), torch.tensor(1.0))
-    >>> round(scores[0, 0].item(), 4)      # artanh 0.5
+    >>> z = torch.tensor([[0.5, 0.0]])
+    >>> round(decode(z, torch.eye(2), torch.zeros(2), torch.tensor(1.0))[0, 0].item(), 4)      # artanh 0.5
     0.5493
     """
     if z.dim() == 2 and use_fused(backend, z, weight, bias):

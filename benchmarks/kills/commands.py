@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -61,6 +62,18 @@ def _report(folder: Path) -> list[str]:
     return ["report", str(folder / "made"), "--out", str(folder / "out"), "--to-disk", "principal"]
 
 
+def _partition(folder: Path) -> list[str]:
+    if (folder / "parts" / "partition.json").exists():  # done: a partition that is there is never written over
+        return ["--version"]
+    return ["partition", *graph_options(folder), "--pieces", "4", "--out", str(folder / "parts")]
+
+
+def parts(folder: Path) -> dict[str, str]:
+    """Every file of a partition by its hash."""
+    files = sorted(path for path in (folder / "parts").rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
 def records(folder: Path) -> dict[str, Any]:
     """Every record of a folder of records, without what differs from run to run."""
     kept: dict[str, Any] = {}
@@ -82,5 +95,6 @@ COMMANDS = {
     "tune": Command(_tune, records),
     "compare": Command(_compare, records),
     "reproduce": Command(_reproduce, records),
+    "partition": Command(_partition, parts),
     "report": Command(_report, lambda folder: _steady(json.loads((folder / "out" / "report.json").read_text()))),
 }

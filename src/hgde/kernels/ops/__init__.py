@@ -240,7 +240,7 @@ def diffuse_steps(
         if steps == 0:
             return z
         mode = diffusion.MOVED if eta is None else diffusion.RESIDUAL
-        first = None if eta is None else z0
+        first = None if eta is None or z0 is z else z0
         return _fused_steps(z, graph, weights, c, steps, first, eta, mode, diffusion.ACTIVATION_CODES[activation])
     if isinstance(weights, AttentionWeights):
         weights = EdgeWeights(reference.attention_values(graph, weights))

@@ -128,3 +128,17 @@ def test_recomputing_and_weights_of_the_state_are_stepped_through():
         assert type(out.grad_fn).__name__ != "followBackward"
     with pytest.raises(InputError):
         HPDEBlock(GraphFlow(PoincareBall()), 1e9, "hrk4")
+
+
+def test_a_block_names_the_compiled_parts_that_it_needs():
+    ball = PoincareBall()
+
+    def parts(diffusivity, solver, **changes):
+        return HPDEBlock(GraphFlow(ball, make_diffusivity(diffusivity, WIDTH, **changes)), 2.0, solver).kernels
+
+    assert parts("isotropic", "heuler") == ("edge",)
+    assert parts("isotropic", "hrk4") == ("stages",)
+    assert parts("attention", "heuler") == ("attending",)
+    assert parts("attention", "heuler", self_loops=True) == ("edge", "attention")
+    assert parts("attention", "hrk4") == ("edge", "attention", "solver")
+    assert HPDEBlock(GraphFlow(ball), 2.0, "hrk4", gradient="recompute").kernels == ("edge", "solver")

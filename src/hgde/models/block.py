@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from hgde.diffusion import BoundFlow, GraphFlow
+from hgde.diffusion.diffusivities.attention import Attention
 from hgde.diffusion.recording import NotRecordable, record
 from hgde.diffusion.stability import stability
 from hgde.geometry import Manifold, PoincareBall
@@ -95,6 +96,8 @@ class HPDEBlock(nn.Module):
         """Parts of :func:`hgde.kernels.warm_up` that training needs."""
         if not isinstance(self.flow.manifold, PoincareBall):
             return ()
+        if self._is_plain_iteration() and isinstance(self.flow.diffusivity, Attention):
+            return self.flow.diffusivity.kernels if self.flow.diffusivity.self_loops else ("attending",)
         if isinstance(self.method, HEuler):
             return self.flow.diffusivity.kernels if self.step == 1.0 else (*self.flow.diffusivity.kernels, "solver")
         if self.flow.diffusivity.constant_in_time and self.flow.diffusivity.kernels == ("edge",) and self._recipe:

@@ -34,10 +34,8 @@ Eta = Tensor | Sequence[float]
 _WARM = {
     "edge": ("trajectories.forward_edges", "trajectories.backward_edges"),
     "channel": ("trajectories.forward_channels", "trajectories.backward_channels"),
-    "attention": (
-        *attending.KERNELS,
-        *("attention.softmax", "attention.softmax_target", "attention.softmax_source"),
-    ),
+    "attending": attending.KERNELS,
+    "attention": ("attention.softmax", "attention.softmax_target", "attention.softmax_source"),
     "global": ("pairs.forward", "pairs.backward", "rows.advance", "rows.advance_backward"),
     "origin": ("origin.forward", "origin.backward"),
     "links": links.KERNELS,
@@ -53,7 +51,8 @@ _WARM = {
 def warm_up(*parts: str, dtype: torch.dtype = torch.float32) -> None:
     """Begin to compile the kernels of these parts of a model, in the background, unless they are there already.
 
-    Parts: the weights (``edge``, ``attention``, which needs ``edge`` too, ``channel``, ``global``), ``origin`` for
+    Parts: the weights (``edge``, ``attention``, which needs ``edge`` too, ``attending``, steps of ``heuler`` with
+    attention, ``channel``, ``global``), ``origin`` for
     encoders and decoders, ``encoder`` for one layer on sparse features, ``sparse`` for products with them, ``links``
     for pairs, ``advance`` for steps from tangent vectors at hand, ``solver`` for solvers that call the ball's exp and
     log, ``transport`` for those that carry vectors too, ``stages`` for solvers of several stages with constant weights
@@ -241,7 +240,7 @@ def diffuse_steps(
         if steps == 0:
             return z
         mode = diffusion.MOVED if eta is None else diffusion.RESIDUAL
-        first = None if eta is None else z0
+        first = None if eta is None or z0 is z else z0
         return _fused_steps(z, graph, weights, c, steps, first, eta, mode, diffusion.ACTIVATION_CODES[activation])
     if isinstance(weights, AttentionWeights):
         weights = EdgeWeights(reference.attention_values(graph, weights))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -107,7 +108,7 @@ class Gradients:
 
     def __init__(self, step: Trajectory, z: Tensor, wanted: bool) -> None:
         self.sums, self.tell = torch.empty_like(z), z.new_empty(TOLD * len(step.layout.indices))
-        self.z0 = torch.zeros_like(z) if step.mode == RESIDUAL else z
+        self.z0 = torch.from_numpy(np.zeros_like(z.numpy())) if step.mode == RESIDUAL else z
         self.copies = 1
         self.values = torch.zeros_like(step.weight) if wanted and not step.channels else None
         self.extra: Tensor | None = None
@@ -207,6 +208,9 @@ def diffuse_backward(
     into = Gradients(path, state, wanted)
     partial = torch.zeros(path.layout.num_blocks, PARTIALS, dtype=torch.float64)
     g = path.backward(state, states, kept, padded(grad), into, partial)
+    if z0 is None and mode == RESIDUAL:
+        # The start is the first state. numpy adds on this thread: torch would wake others, which spin for a while.
+        np.add(g.numpy(), into.z0.numpy(), out=g.numpy())
     total, none = ordered_sum(partial), z.new_empty(0)
     gz0 = unpadded(into.z0, width) if z0 is not None and mode == RESIDUAL else none
     geta = none if eta is None else total[1:4].to(eta.dtype)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ class Store:
         self._cells: dict[str, dict[str, Any]] = {}
         self._resolved: dict[str, dict[str, Any]] = {}
         self._lock: Any = None
+        self._holding = threading.Lock()
 
     def hold(self) -> None:
         """Keep other processes from writing to the folder for as long as this one lives; sweep what a killed one left.
@@ -40,10 +42,13 @@ class Store:
         Raises:
             StoreError: if another process holds it.
         """
+        with self._holding:  # threads of one process ask at the same time
+            if self._lock is None:
+                self._take()
+
+    def _take(self) -> None:
         from filelock import FileLock, Timeout
 
-        if self._lock is not None:
-            return
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = FileLock(self.folder / ".lock", timeout=0, is_singleton=True, thread_local=False)

@@ -208,6 +208,7 @@ CHANGES = {
     "start_distance": {"start_distance": 2.0},
     "hidden_dropout": {"hidden_dropout": 0.5},
     "labels": {"labels": True},
+    "own_readout": {"own_readout": True},
 }
 
 

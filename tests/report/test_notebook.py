@@ -1,13 +1,12 @@
 """The widget in a notebook of a real Jupyter server: a hand in the page is seen by Python, and Python by the page."""
 
+import contextlib
 import json
 import os
-import re
 import secrets
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -99,9 +98,8 @@ def page(server):
         page = browser.new_page(viewport={"width": 1200, "height": 1600})
         page.on("request", lambda request: asked.append(request.url))
         page.on("pageerror", lambda error: errors.append(error.stack))
-        page.goto(server("disk.ipynb"))
-        # Cells that are run before there is a kernel are not run at all.
-        page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]", timeout=60_000)
+        with kernel_answering(page):
+            page.goto(server("disk.ipynb"))
         page.get_by_role("menuitem", name="Run", exact=True).click()
         page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
         page.wait_for_selector(".hgde-stage canvas", timeout=60_000)
@@ -109,6 +107,23 @@ def page(server):
     assert [url for url in asked if not url.startswith((server("").split("notebooks")[0], "data:", "blob:"))] == []
     # The widget's module is loaded from a blob; errors from elsewhere are the server's own pages'.
     assert [error for error in errors if "blob:" in error] == []
+
+
+@contextlib.contextmanager
+def kernel_answering(page, seconds=60):
+    """Waits at its end until the page hears from its kernel: cells run before that are passed over in silence."""
+    heard = []
+
+    def listen(socket):
+        if "/api/kernels/" in socket.url:
+            socket.on("framereceived", lambda frame: heard.append(frame))
+
+    page.on("websocket", listen)
+    yield
+    end = time.monotonic() + seconds
+    while not heard:
+        assert time.monotonic() < end, f"the kernel sent nothing to the page in {seconds} seconds"
+        page.wait_for_timeout(100)
 
 
 def run_cell(page, code):
@@ -152,7 +167,7 @@ def ring(radius):
 
 
 def test_widget_and_python_share_selection_and_time(page):
-    card, stage = page.locator(".hgde-card"), page.locator(".hgde-stage")
+    card = page.locator(".hgde-card")
     assert selection(page) == [[], []]
 
     page.get_by_role("button", name="Select region").click()
@@ -173,3 +188,16 @@ def test_widget_and_python_share_selection_and_time(page):
     page.locator(".hgde-time output").get_by_text("0.00").wait_for()
     draw_around(page, *middle)
     assert selection(page)[0] == list(range(NODES))
+
+
+def test_keys_pressed_on_the_disk_are_the_explorers(page):
+    """The notebook has its own meaning for some of them: an arrow goes to the next cell, Enter begins to edit one."""
+    stage, card = page.locator(".hgde-stage"), page.locator(".hgde-card")
+    stage.click(position={"x": 5, "y": 5})
+    stage.focus()
+    for key in ("n", "n", "c", "ArrowDown", "ArrowUp", "Home"):
+        page.keyboard.press(key)
+        assert stage.evaluate("e => e === document.activeElement"), key
+    assert "node-1" in card.inner_text()
+    page.keyboard.press("Enter")
+    assert stage.evaluate("e => e === document.activeElement")

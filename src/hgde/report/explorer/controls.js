@@ -99,7 +99,6 @@ function connectControls(stage, explorer) {
     const action = actions[event.key] ?? actions[event.key.toLowerCase()];
     if (!action) return;
     event.preventDefault();
-    event.stopPropagation(); // a notebook would also take it: an arrow goes to the next cell, C copies the cell
     action();
   });
 }

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import secrets
 import subprocess
 import sys
@@ -48,21 +49,20 @@ def environment(folder):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """The address of a server on this machine alone, a function of a file's name that carries the token."""
+    """A server that only this machine reaches: its address, its token and the folder of its files."""
     folder = tmp_path_factory.mktemp("jupyter")
     python, token = os.environ.get("HGDE_JUPYTER", sys.executable), secrets.token_hex(16)
     surroundings = environment(folder) | {"JUPYTER_TOKEN": token}
     needed = [python, "-c", "import notebook, ipykernel, anywidget"]
     if subprocess.run(needed, env=surroundings, capture_output=True, check=False).returncode:
         pytest.skip(HOW)
-    (folder / "files").mkdir()
-    write_notebook(folder / "files" / "disk.ipynb")
-    options = ["--no-browser", "--allow-root", "--ip=127.0.0.1", "--port=0", f"--ServerApp.root_dir={folder / 'files'}"]
+    files = folder / "files"
+    files.mkdir()
+    options = ["--no-browser", "--allow-root", "--ip=127.0.0.1", "--port=0", f"--ServerApp.root_dir={files}"]
     with (folder / "log").open("w") as log:
         process = subprocess.Popen([python, "-m", "notebook", *options], env=surroundings, stdout=log, stderr=log)
     try:
-        address = wait_for_address(folder, process)
-        yield lambda name: f"{address}notebooks/{name}?token={token}"
+        yield wait_for_address(folder, process), token, files
     finally:
         # On this signal the server ends its kernels first.
         process.terminate()
@@ -90,21 +90,25 @@ def wait_for_address(folder, process, seconds=60):
     pytest.fail("the notebook server did not start:\n" + (folder / "log").read_text(encoding="utf-8")[-2000:])
 
 
-@pytest.fixture
-def page(server):
-    """The notebook, all its cells run; it has asked no other machine for anything."""
-    asked, errors = [], []
+@pytest.fixture(params=["notebooks", "lab/tree"])
+def page(server, request):
+    """A notebook in Jupyter Notebook or JupyterLab, all its cells run; it has asked no other machine for anything."""
+    (address, token, files), asked, errors = server, [], []
+    name = re.sub(r"\W+", "-", request.node.name)
+    write_notebook(files / f"{name}.ipynb")
     with open_chromium() as browser:
         page = browser.new_page(viewport={"width": 1200, "height": 1600})
         page.on("request", lambda request: asked.append(request.url))
         page.on("pageerror", lambda error: errors.append(error.stack))
         with kernel_answering(page):
-            page.goto(server("disk.ipynb"))
+            # Without reset JupyterLab opens the notebooks of earlier tests again, beside this one.
+            page.goto(f"{address}{request.param}/{name}.ipynb?token={token}&reset")
         page.get_by_role("menuitem", name="Run", exact=True).click()
         page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
         page.wait_for_selector(".hgde-stage canvas", timeout=60_000)
+        page.wait_for_timeout(1000)  # once all cells have run, Jupyter moves the focus to the last one
         yield page
-    assert [url for url in asked if not url.startswith((server("").split("notebooks")[0], "data:", "blob:"))] == []
+    assert [url for url in asked if not url.startswith((address, "data:", "blob:"))] == []
     # The widget's module is loaded from a blob; errors from elsewhere are the server's own pages'.
     assert [error for error in errors if "blob:" in error] == []
 

@@ -2,7 +2,6 @@
 
 import csv
 import math
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,28 +12,15 @@ from hgde import pipeline
 from hgde.geometry import ball
 from hgde.report.from_run import explorer_of_run, report_of_run
 from hgde.report.page import render_explorer, render_html, write_report
+from report.chromium import open_chromium
 from report.runs import settings_for, write_files
 from report.samples import HOSTILE, REPORTS, sample_run, sample_view
-
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
-FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--use-gl=angle", "--use-angle=swiftshader",
-    "--enable-unsafe-swiftshader",
-]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("no chromium to open pages with; install Debian's package chromium")
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    with open_chromium() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,8 @@ async function render({ model, el }) {
       model.save_changes();
     },
   });
+  // Jupyter hears keys before the disk does and would take some: an arrow goes to the next cell, C copies the cell.
+  explorer.parts.stage.dataset.lmSuppressShortcuts = "true";
   const follow = () => {
     if (explorer.selected.join() !== model.get("selection").join()) explorer.select(model.get("selection"));
   };

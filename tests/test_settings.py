@@ -298,7 +298,7 @@ def evaluations(folder):
 
     def count(gradient):
         calls = []
-        given = overlay(QUICK, {"model": {"gradient": gradient, "solver": {"name": "rk4"}}})
+        given = overlay(QUICK, {"model": {"gradient": gradient, "solver": {"name": "rk4"}, "diffusivity": "attention"}})
         result = fit(make_settings(overlay(given, {"training": {"epochs": 1}})))
         flow = result.models[0].learner.model.block.flow
         assert isinstance(flow, GraphFlow)

@@ -66,7 +66,11 @@ def server(tmp_path_factory):
     finally:
         # On this signal the server ends its kernels first.
         process.terminate()
-        process.wait(timeout=30)
+        try:
+            process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def write_notebook(path):

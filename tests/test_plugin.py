@@ -43,7 +43,7 @@ def test_it_is_listed_with_who_brought_it(site, kind, name):
 
 
 def test_it_is_trained_saved_and_used(site, tmp_path):
-    quick = ["--data-options", "num_nodes=200", "--epochs", "20", "--quiet"]
+    quick = ["--data-options", "num_nodes=200", "--epochs", "20", "--preset", "none", "--quiet"]
     out = hgde(site, "train", "--model", "two-hops", "--metric", "worst_class", *quick, "--out", tmp_path / "model")
     assert "worst_class" in out
     assert "wrote 200 rows" in hgde(site, "predict", tmp_path / "model", "--out", tmp_path / "p.csv")

@@ -90,6 +90,7 @@ def ranks_of(launcher):
     return sorted(int(child) for child in children)
 
 
+@pytest.mark.slow
 def test_resuming_with_another_number_of_ranks(tmp_path, partition):
     half = {**GIVEN, "training": {"epochs": 2}}
     start_run(partition, half, Ranks(), tmp_path / "run").train()

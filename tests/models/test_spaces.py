@@ -36,7 +36,7 @@ CASES = [
     {"solver": "hrk4"},
     {"solver": {"name": "rk4", "step": 0.5}, "diffusivity": "symmetric"},
     {"solver": "ham", "diffusivity": "isotropic"},
-    {"solver": "dopri5", "time": 1.0},
+    pytest.param({"solver": "dopri5", "time": 1.0}, marks=pytest.mark.slow),
     {"diffusivity": {"name": "attention", "heads": 2}, "encoder_layers": 2, "encoder_activation": "tanh"},
     {"diffusivity": {"name": "ricci", "alpha": 0.3}, "activation": "tanh"},
     {"diffusivity": {"name": "global", "learn_beta": True}, "learn_eta": True},

@@ -29,6 +29,7 @@ def registries():
                 del registry._entries[added]
 
 
+@pytest.mark.slow  # make docs-test runs them
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
 def test_tutorial_runs(path, tmp_path, monkeypatch, capsys, registries):
     text = path.read_text(encoding="utf-8")

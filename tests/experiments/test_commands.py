@@ -26,6 +26,7 @@ def test_help(name):
     assert shown.exit_code == 0, shown.output
 
 
+@pytest.mark.slow
 def test_compare_writes_and_prints(tmp_path, files):
     done = run(
         "compare", *files, "--models", "mlp,majority", "--trials", 1, "--seeds", 1, "--workers", 1, "--out",
@@ -43,6 +44,7 @@ def test_compare_refuses_settings_of_one_model(tmp_path, files):
     assert "--models" in done.output
 
 
+@pytest.mark.slow
 def test_tune_writes_a_file_of_settings(tmp_path, files):
     done = run(
         "tune", *files, "--set", "model.name=gcn", "--trials", 2, "--folds", 1, "--workers", 1, "--epochs", 5, "--out",

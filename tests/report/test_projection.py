@@ -15,7 +15,7 @@ from report.samples import tree_in_ball
 
 SHAPES = [(3, 3, 6, 1.5), (2, 6, 16, 2.0), (3, 4, 5, 1.0), (4, 3, 8, 2.5)]
 """Depth, branches, dimensions, length of an edge: wide and deep trees, short and long edges."""
-SMALL = [(2, 2, 4, 7), (2, 2, 5, 7)]
+SMALL = [(2, 2, 4, 7), pytest.param(2, 2, 5, 7, marks=pytest.mark.slow)]
 
 
 @pytest.fixture(scope="module")

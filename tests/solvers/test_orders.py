@@ -29,7 +29,7 @@ def test_exact_answer_solves_the_equation(problem):
 
 
 @pytest.mark.parametrize("method", SOLVERS)
-@pytest.mark.parametrize("space", ["plane", "ball c=4 d=2", "lorentz c=1 d=3"])
+@pytest.mark.parametrize("space", ["plane", "ball c=4 d=2", pytest.param("lorentz c=1 d=3", marks=pytest.mark.slow)])
 def test_order_is_the_declared_one(method, space):
     measured = measure_order(method, standard_problems()[space], space)
     assert measured.agrees, measured

@@ -157,7 +157,9 @@ def make_row(system: System, outcomes: Sequence[Done], expected: int, found: Fou
         )
         known = [v["distortion"] for v in values if v.get("distortion") is not None]
         row.distortion = statistics.fmean(known) if known else math.nan
-        others = [name for name in values[0]["test"] if name not in (row.metric, "loss")]
+        # A score that only some runs have (of two classes, where a split happens to hold two) has no mean.
+        common = set.intersection(*(set(v["test"]) for v in values))
+        others = [name for name in values[0]["test"] if name in common and name not in (row.metric, "loss")]
         row.also = {name: statistics.fmean(float(v["test"][name]) for v in values) for name in others}
         sizes = values[0]["sizes"]
         row.test_per_train = sizes["test"] / max(1, sizes["train"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -111,22 +112,30 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         kept = Kept(options.out, History(Path(folder)))
-        equal = 0
+        verdicts = []
         for column in options.columns:
             verdict, words = compare(kept, column, options.runs)
-            equal += verdict == "equal"
+            verdicts.append(verdict)
             print(f"{column:32s} {verdict:9s} {words}", flush=True)
-    print(f"{equal} of {len(options.columns)} columns have the stored scores to the printed digit")
+    runs, printed = verdicts.count("equal"), verdicts.count("printed")
+    print(
+        f"{runs + printed} of {len(verdicts)} columns give the stored score to the printed digit, {runs} in every run"
+    )
 
 
 def compare(kept: Kept, column: str, most: int | None) -> tuple[str, str]:
-    """*equal* (to what is stored), *machine* (to what 0.1.0 gives here), *rounding* (to it in float64) or *changed*."""
+    """The nearest of five: *equal* in every run; *printed*, as the table prints the column, mean and deviation;
+    *machine*, as 0.1.0 gives here; *rounding*, as 0.1.0 gives in float64; *changed*."""
     stored = kept.history.stored(column)[:most]
     runs = range(len(stored))
     now = [kept.get(column, run, "now", "float32").score for run in runs]
     figures = f"stored {_printed(stored)}, now {_printed(now)}"
     if _same(now, stored):
         return "equal", f"{figures}; every one of {len(stored)} runs"
+    same = sum(_digits(a) == _digits(b) for a, b in zip(now, stored, strict=True))
+    figures += f" ({same} of {len(stored)} runs the same)"
+    if _printed(now) == _printed(stored):
+        return "printed", figures
     before = [kept.get(column, run, "before", "float32").score for run in runs]
     figures += f", 0.1.0 on this machine {_printed(before)}"
     if _same(now, before):
@@ -155,7 +164,9 @@ def _same(a: list[float], b: list[float]) -> bool:
 
 
 def _printed(scores: list[float]) -> str:
-    return _digits(sum(scores) / len(scores))
+    """A column's score as the tables of 0.1.0 print it."""
+    deviation = statistics.stdev(scores) if len(scores) > 1 else 0.0
+    return f"{_digits(statistics.fmean(scores))} ± {_digits(deviation)}"
 
 
 def _git(*command: str) -> Any:

@@ -11,15 +11,15 @@ from __future__ import annotations
 from typing import Any
 
 from hgde.kernels.cpu.attention import leaky
-from hgde.kernels.cpu.compile import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
-from hgde.kernels.cpu.edges import conformal, gather_edges, strip_rows
+from hgde.kernels.cpu.dialect import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
+from hgde.kernels.cpu.edges import conformal, gather_edges
 from hgde.kernels.cpu.exponential import SLOPE, XX, T, rounded
 from hgde.kernels.cpu.gradients import begin_rows, end_rows, receive_edges, senders_edges
 from hgde.kernels.cpu.lanes import LANES, fma, larger, load, spread, store, total, wide
 from hgde.kernels.cpu.phases import meet, next_part, offset, take
 from hgde.kernels.cpu.rows import flow_strip, flow_strip_backward
 from hgde.kernels.cpu.scalars import artanh_ratio, artanh_ratio_slope, exp_negative
-from hgde.kernels.cpu.sizes import BUFFERS, PARTIALS, PROJECTED, STRIP
+from hgde.kernels.cpu.sizes import BUFFERS, PARTIALS, PROJECTED, STRIP, strip_rows
 from hgde.kernels.cpu.trajectories import at_step
 
 

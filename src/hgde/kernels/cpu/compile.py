@@ -1,14 +1,8 @@
-"""How kernels become machine code: numba writes the program, LLVM turns it into an object, a worker process does both.
+"""How kernels become machine code: Python's syntax tree is translated, LLVM optimises, a worker process does both.
 
-A *kernel* is a function in one of this folder's modules, marked by :func:`kernel`; its annotations are its signature:
-
-    Int      a whole number             Ints     pointer to 32-bit whole numbers
-    Double   a double                   Doubles  pointer to doubles
-    Reals    pointer to numbers of the kernel's dtype: there is one object for float32 and one for float64
-
-:func:`build` makes an object of it. The program is translated without optimisation by numba and optimised once, as a
-whole, by LLVM. Since no arithmetic may be reordered, its results have the same bits at any level of optimisation.
-This module imports numba only where something is compiled; a process that finds its kernels on disk never does.
+:func:`build` makes an object of a kernel (:mod:`~hgde.kernels.cpu.dialect`). The program is optimised as a whole. Since
+no arithmetic may be reordered, its results have the same bits at any level of optimisation. A process that finds its
+kernels on disk translates nothing.
 """
 
 from __future__ import annotations
@@ -21,17 +15,11 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import BinaryIO
 
-Int: TypeAlias = int
-Double: TypeAlias = float
-Ints: TypeAlias = Any
-Doubles: TypeAlias = Any
-Reals: TypeAlias = Any
 FOLDER = Path(__file__).parent
 #: What a worker process runs: the packages above this folder without their ``__init__``, which would load torch.
 WORKER = """
@@ -44,34 +32,13 @@ serve()
 """
 #: What machine code may leave to the C library: ``fma`` on processors without it, copies, and giving way to others.
 _KNOWN = ("llvm.", "fma", "mem", "sched_yield")
-_OPTIONS = {"nogil": True, "error_model": "numpy", "boundscheck": False}
+_KINDS = {"Int": "i", "Double": "d", "Ints": "p", "Doubles": "p", "Reals": "p"}
 _NOT_COMPILED = ("__init__.py", "layout.py", "load.py", "threads.py")
-#: Building blocks are never called from Python.
-_INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-
-
-def kernel(function: Callable[..., None]) -> Callable[..., None]:
-    """Mark a function as a kernel; it is compiled when it is first called for."""
-    return function
-
-
-def inlined(function: Callable[..., Any]) -> Any:
-    """A building block of kernels, always merged into its caller so that the caller's loops vectorise."""
-    from numba import njit
-
-    return njit(forceinline=True, **_OPTIONS, **_INNER)(function)
-
-
-def block(function: Callable[..., Any]) -> Any:
-    """A larger building block, compiled once for each kernel that uses it."""
-    from numba import njit
-
-    return njit(**_OPTIONS, **_INNER)(function)
 
 
 @cache
 def target() -> tuple[str, str]:
-    """Name and features of the processor compiled for; numba's own variables change them."""
+    """Name and features of the processor compiled for; ``NUMBA_CPU_NAME`` and ``NUMBA_CPU_FEATURES`` change them."""
     import llvmlite.binding as llvm
 
     name = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
@@ -92,7 +59,7 @@ def fingerprint() -> str:
     digest = hashlib.sha256()
     for path in sources():
         digest.update(path.name.encode() + path.read_bytes())
-    made_with = (version("numba"), version("llvmlite"), sys.version, sys.platform, *target())
+    made_with = (version("llvmlite"), sys.version, sys.platform, *target())
     digest.update(json.dumps(made_with).encode())
     return digest.hexdigest()[:24]
 
@@ -104,35 +71,22 @@ def build(name: str, real: str) -> tuple[str, bytes]:
     which exports one symbol, :func:`symbol` of the name.
     """
     import llvmlite.binding as llvm
-    import numba
+
+    from hgde.kernels.cpu.translate import translate
 
     module, _, function = name.partition(".")
     python = getattr(importlib.import_module(f"hgde.kernels.cpu.{module}"), function)
-    number = numba.types.float32 if real == "float32" else numba.types.float64
-    pointer = numba.types.CPointer
-    kinds = {
-        "Int": ("i", numba.types.int64),
-        "Double": ("d", numba.types.float64),
-        "Ints": ("p", pointer(numba.types.int32)),
-        "Doubles": ("p", pointer(numba.types.float64)),
-        "Reals": ("p", pointer(number)),
-    }
-    given = [kinds[str(parameter.annotation)] for parameter in inspect.signature(python).parameters.values()]
-    entry = numba.cfunc(numba.types.void(*(kind for _, kind in given)), **_OPTIONS)(python)
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    code = llvm.parse_assembly(entry.inspect_llvm())
+    code = llvm.parse_assembly(translate(python, symbol(name, real), real))
     for defined in code.functions:
-        if defined.is_declaration:
-            continue
-        if defined.name == entry.native_name:
-            defined.name = symbol(name, real)
-        else:
+        if not defined.is_declaration and defined.name != symbol(name, real):
             defined.linkage = "internal"
     cpu, features = target()
     machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
         cpu=cpu, features=features, opt=3, reloc="pic", jit=True
     )
+    code.triple, code.data_layout = machine.triple, str(machine.target_data)
     tuning = llvm.create_pipeline_tuning_options(speed_level=3)
     tuning.loop_vectorization = tuning.slp_vectorization = True
     passes = llvm.create_pass_builder(machine, tuning)
@@ -140,7 +94,8 @@ def build(name: str, real: str) -> tuple[str, bytes]:
     open_ends = [f.name for f in code.functions if f.is_declaration and not f.name.startswith(_KNOWN)]
     if open_ends:
         raise TypeError(f"kernel {name} allocates or can raise: it needs {', '.join(open_ends)}")
-    return "".join(letter for letter, _ in given), machine.emit_object(code)
+    parameters = inspect.signature(python).parameters.values()
+    return "".join(_KINDS[str(one.annotation)] for one in parameters), machine.emit_object(code)
 
 
 def symbol(name: str, real: str) -> str:

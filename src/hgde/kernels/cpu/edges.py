@@ -18,16 +18,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from hgde.kernels.cpu.compile import block, inlined
+from hgde.kernels.cpu.dialect import block, inlined
 from hgde.kernels.cpu.exponential import PUSHED, SCALARS
 from hgde.kernels.cpu.lanes import LANES, fma, larger, line, load, prefetch, spread, store, total, wide
 from hgde.kernels.cpu.rows import flow_strip
 from hgde.kernels.cpu.scalars import artanh_ratio
-from hgde.kernels.cpu.sizes import BUFFERS, CHUNK, EDGE_SCALARS, PARTIALS, PROJECTED, STRIP
-from hgde.kernels.cpu.sizes import strip_rows as strip_rows_
+from hgde.kernels.cpu.sizes import BUFFERS, CHUNK, EDGE_SCALARS, PARTIALS, PROJECTED, STRIP, strip_rows
 
 AHEAD = 12
-strip_rows = inlined(strip_rows_)
 (
     DELTA, RATIO, BI, BJ, A, S, OUT, GE, GX, ALONG, TO_NEIGHBOUR, TO_NEIGHBOURS_Z, TO_G, TO_Z, VALUE, EC, PULL,
 ) = tuple(SCALARS + CHUNK * n for n in range(EDGE_SCALARS))  # fmt: skip

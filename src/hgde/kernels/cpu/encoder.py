@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hgde.kernels.cpu.compile import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
+from hgde.kernels.cpu.dialect import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
 from hgde.kernels.cpu.exponential import activate, activate_backward
 from hgde.kernels.cpu.lanes import LANES, fma, load, spread, store, total, wide, zeros
 from hgde.kernels.cpu.origin import A_H, A_NU, B_NU, NU, SN, A, B, H, coefficients, own_square, translation
@@ -37,14 +37,14 @@ def entries(
             s[ENTRIES + p - first] = values[order[p]]
         if drops != 0:
             for p in range(first, stop):
-                drawn = mixed(np.uint32(mixed(np.uint32(order[p]) ^ key) + other))
+                drawn = mixed(mixed(np.uint32(order[p]) ^ key) + other)
                 s[ENTRIES + p - first] = s[ENTRIES + p - first] * scale if drawn >= bound else 0.0
     else:
         for p in range(first, stop):
             s[ENTRIES + p - first] = values[p]
         if drops != 0:
             for p in range(first, stop):
-                drawn = mixed(np.uint32(mixed(np.uint32(p) ^ key) + other))
+                drawn = mixed(mixed(np.uint32(p) ^ key) + other)
                 s[ENTRIES + p - first] = s[ENTRIES + p - first] * scale if drawn >= bound else 0.0
 
 

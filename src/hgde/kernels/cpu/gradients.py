@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hgde.kernels.cpu.compile import block, inlined
+from hgde.kernels.cpu.dialect import block, inlined
 from hgde.kernels.cpu.edges import (
     AHEAD,
     ALONG,
@@ -35,13 +35,12 @@ from hgde.kernels.cpu.edges import (
     S,
     gather_channels,
     gather_edges,
-    strip_rows,
 )  # fmt: skip
 from hgde.kernels.cpu.exponential import GX as ROW_GX
 from hgde.kernels.cpu.lanes import LANES, fma, line, load, prefetch, spread, store, total, wide, widened, zeros
 from hgde.kernels.cpu.rows import flow_strip_backward
 from hgde.kernels.cpu.scalars import artanh_ratio, artanh_ratio_slope
-from hgde.kernels.cpu.sizes import BUFFERS, CHUNK, PARTIALS, STRIP
+from hgde.kernels.cpu.sizes import BUFFERS, CHUNK, PARTIALS, STRIP, strip_rows
 
 TOLD = 4
 """Numbers left for each edge."""

@@ -42,8 +42,6 @@ _awaited: dict[Key, Future[tuple[str, bytes]]] = {}
 _waiting: dict[Key, int] = {}  # and how urgent: 0 is awaited now
 _arrival = threading.Condition(_lock)
 _workers = 0
-_started = 0
-_has_blocks: int | None = None  # the worker that has compiled the blocks of strips
 _warned = False
 _jit: Any = None
 _linked: list[Any] = []
@@ -154,46 +152,34 @@ def _store(key: Key, kinds: str, code: bytes) -> None:
 
 def _ask(key: Key, urgent: bool) -> Future[tuple[str, bytes]]:
     """Queue a kernel for the workers. The lock is held."""
-    global _workers, _started
+    global _workers
     future = _awaited[key] = Future()
     _waiting[key] = 0 if urgent else 1
     log.info("compiling kernel %s for %s (kept for later runs)", *key)
     _arrival.notify_all()
     if _workers < min(_MOST_WORKERS, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2):
-        _workers, _started = _workers + 1, _started + 1
-        threading.Thread(target=_manage, args=(_started,), daemon=True, name=f"hgde-compile-{_started}").start()
+        _workers += 1
+        threading.Thread(target=_manage, daemon=True, name=f"hgde-compile-{_workers}").start()
     return future
 
 
-def _shares_blocks(key: Key) -> bool:
-    """Whether a kernel is made of the large building blocks of a strip; one worker compiles these for all that are."""
-    return key[0].startswith(("rows.", "trajectories.", "programs.", "attentive."))
-
-
-def _next(worker: int) -> Key | None:
-    """The most urgent kernel that this worker may take; none after waiting in vain."""
-    global _workers, _has_blocks
+def _next() -> Key | None:
+    """The most urgent kernel that nobody compiles yet; none after waiting in vain."""
+    global _workers
     until = time.monotonic() + _PATIENCE
     with _lock:
-        while True:
-            open_ = [key for key in _waiting if not _shares_blocks(key) or _has_blocks in (None, worker)]
-            if open_:
-                key = min(open_, key=lambda k: (_waiting[k], _has_blocks == worker and not _shares_blocks(k)))
-                if _shares_blocks(key):
-                    _has_blocks = worker
-                del _waiting[key]
-                return key
+        while not _waiting:
             if not _arrival.wait(max(until - time.monotonic(), 0.0)):
-                break
-        _workers -= 1
-        if _has_blocks == worker:
-            _has_blocks = None
-        return None
+                _workers -= 1
+                return None
+        key = min(_waiting, key=_waiting.__getitem__)
+        del _waiting[key]
+        return key
 
 
 def _start() -> subprocess.Popen[bytes] | None:
     """A worker process, or none where processes cannot be started."""
-    environment = {**os.environ, "NUMBA_OPT": "0", "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", compiler.WORKER, *compiler.packages()]
     try:
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
@@ -201,10 +187,10 @@ def _start() -> subprocess.Popen[bytes] | None:
         return None
 
 
-def _manage(worker: int) -> None:
+def _manage() -> None:
     """Feed one worker process from the queue until there is nothing left for a while."""
     process = _start()
-    while (key := _next(worker)) is not None:
+    while (key := _next()) is not None:
         future, begun = _awaited[key], time.perf_counter()
         try:
             result = compiler.build(*key) if process is None else _converse(process, key)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hgde.kernels.cpu.compile import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
+from hgde.kernels.cpu.dialect import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
 from hgde.kernels.cpu.exponential import rounded
 from hgde.kernels.cpu.lanes import LANES, fma, larger, root, spread, store, total, wide
 from hgde.kernels.cpu.scalars import artanh_ratio, artanh_ratio_slope, exp_negative
@@ -265,9 +265,9 @@ def shrinking(q: float) -> tuple[float, float, float, float]:
     a_slope = a * (1 - r * (1 + e * e) * rest) / (2 * safe)
     far = (1 - a) / safe
     far_slope = -(a_slope + far) / safe
-    if q < _SERIES_BELOW:
-        return 1 - q * near, -near - q * near_slope, near, near_slope
-    return a, a_slope, far, far_slope
+    small = q < _SERIES_BELOW
+    value, slope = 1 - q * near if small else a, -near - q * near_slope if small else a_slope
+    return value, slope, near if small else far, near_slope if small else far_slope
 
 
 @inlined

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hgde.kernels.cpu.compile import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
+from hgde.kernels.cpu.dialect import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
 from hgde.kernels.cpu.elementary import log_of, real, reals, sigmoid_of
 from hgde.kernels.cpu.lanes import fma, larger, root
 from hgde.kernels.cpu.sizes import STRIP_OF_TILE as STRIP
@@ -156,8 +156,7 @@ def forward(
 
     Without ``mutual`` the second run is only summed over.
     """
-    # numba compiles a function anew for every constant it is called with; these look like variables to it.
-    t, zero = reals(s, 0, z), 0 * nodes
+    t = reals(s, 0, z)
     for job in range(begin, end):
         for row in range(jobs[4 * job], jobs[4 * job + 1]):
             for tile in range(max(row, jobs[4 * job + 2]), jobs[4 * job + 3]):
@@ -168,12 +167,12 @@ def forward(
                     forward_geometry(t, i, b, c, close)
                     for h in range(heads):
                         at, shift = h * nodes, h * (nodes // TILE)
-                        inner_products(q, at + i, kt, shift + tile, e, t, zero + FIRST)
-                        inner_products(k, at + i, qt, shift + tile, e, t, zero + SECOND)
+                        inner_products(q, at + i, kt, shift + tile, e, t, FIRST)
+                        inner_products(k, at + i, qt, shift + tile, e, t, SECOND)
                         forward_weights(t, i, j, nodes, at, keep, mass, sums, both)
-                        add_to_rows(pull, at + i, t, zero + FIRST, centred, j, d)
+                        add_to_rows(pull, at + i, t, FIRST, centred, j, d)
                         if both != 0:
-                            add_to_columns(pull, at + j, t, zero + SECOND, centred, i, d)
+                            add_to_columns(pull, at + j, t, SECOND, centred, i, d)
 
 
 @block
@@ -270,7 +269,7 @@ def backward(
     ``scaled`` is ``B G``, ``centred`` the points less a common one, ``share [H, N] = 1 / (M H)`` (0 for padding),
     ``mean [H, N] = <G, v_h>``. Without ``mutual`` the second run has ``share = 0`` and its pull is left out.
     """
-    t, zero = reals(s, 0, z), 0 * nodes
+    t = reals(s, 0, z)
     for job in range(begin, end):
         for row in range(jobs[4 * job], jobs[4 * job + 1]):
             for tile in range(max(row, jobs[4 * job + 2]), jobs[4 * job + 3]):
@@ -285,11 +284,11 @@ def backward(
                         weights(t, i, j, at, place, share, int(h == 0))
                     backward_geometry(t, i, j, nodes, b, keep, a, c, close, sums, both)
                     if mutual != 0:
-                        add_to_rows(gz, i, t, zero + OTHER, scaled, j, d)
-                    add_to_rows(ge, i, t, zero + DELTA, centred, j, d)
+                        add_to_rows(gz, i, t, OTHER, scaled, j, d)
+                    add_to_rows(ge, i, t, DELTA, centred, j, d)
                     if both != 0:
-                        add_to_columns(gz, j, t, zero + OWN, scaled, i, d)
-                        add_to_columns(ge, j, t, zero + DELTA, centred, i, d)
+                        add_to_columns(gz, j, t, OWN, scaled, i, d)
+                        add_to_columns(ge, j, t, DELTA, centred, i, d)
                     for h in range(heads):
                         at, place = h * nodes, HEADS + 2 * h * AREA
                         score_gradients(t, i, j, at, place, share, mean, keep)

@@ -22,11 +22,8 @@ import platform
 import sys
 from typing import Any
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-
-from hgde.kernels.cpu.compile import inlined
+from hgde.kernels.cpu.dialect import inlined, instruction
+from hgde.kernels.cpu.values import VOID, WHOLE, WORD, converted, known_function
 
 _PATIENCE = 4000
 """Times a waiting thread looks again before it lets others have its core: some tens of microseconds."""
@@ -34,65 +31,36 @@ _HAS_PAUSE = platform.machine().lower() in ("x86_64", "amd64")
 _HAS_YIELD = sys.platform != "win32"
 
 
-@intrinsic
-def count_up(typingctx: Any, counters: Any, at: Any) -> Any:
-    """``counters[at]`` before one is added to it, in one step that no thread sees halfway."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = builder.gep(args[0], [args[1]])
-        old = builder.atomic_rmw("add", place, ir.IntType(32)(1), "acq_rel")
-        return builder.sext(old, ir.IntType(64))
-
-    return types.intp(counters, types.intp), codegen
-
-
-@intrinsic
-def look(typingctx: Any, counters: Any, at: Any) -> Any:
-    """``counters[at]`` as other threads have left it; what they wrote before is seen too."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        value = builder.load_atomic(builder.gep(args[0], [args[1]]), "acquire", 4)
-        return builder.sext(value, ir.IntType(64))
-
-    return types.intp(counters, types.intp), codegen
-
-
-@intrinsic
-def pause(typingctx: Any) -> Any:
-    """Wait a moment without hurry."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        if _HAS_PAUSE:
-            name = "llvm.x86.sse2.pause"
-            known = builder.module.globals.get(name)
-            builder.call(known or ir.Function(builder.module, ir.FunctionType(ir.VoidType(), []), name), [])
-        return context.get_dummy_value()
-
-    return types.void(), codegen
-
-
-@intrinsic
-def give_way(typingctx: Any) -> Any:
-    """Let another thread have the core."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        if _HAS_YIELD:
-            name = "sched_yield"
-            known = builder.module.globals.get(name)
-            builder.call(known or ir.Function(builder.module, ir.FunctionType(ir.IntType(32), []), name), [])
-        return context.get_dummy_value()
-
-    return types.void(), codegen
-
-
-@intrinsic
-def offset(typingctx: Any, array: Any, at: Any) -> Any:
+@instruction
+def offset(builder: Any, array: Any, at: Any) -> Any:
     """The array from place ``at`` on."""
+    return builder.gep(array, [converted(builder, at, WHOLE)])
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.gep(args[0], [args[1]])
 
-    return array(array, types.intp), codegen
+@instruction
+def count_up(builder: Any, counters: Any, at: Any) -> Any:
+    """``counters[at]`` before one is added to it, in one step that no thread sees halfway."""
+    return builder.sext(builder.atomic_rmw("add", offset.write(builder, counters, at), WORD(1), "acq_rel"), WHOLE)
+
+
+@instruction
+def look(builder: Any, counters: Any, at: Any) -> Any:
+    """``counters[at]`` as other threads have left it; what they wrote before is seen too."""
+    return builder.sext(builder.load_atomic(offset.write(builder, counters, at), "acquire", 4), WHOLE)
+
+
+@instruction
+def pause(builder: Any) -> None:
+    """Wait a moment without hurry."""
+    if _HAS_PAUSE:
+        builder.call(known_function(builder, "llvm.x86.sse2.pause", VOID, []), [])
+
+
+@instruction
+def give_way(builder: Any) -> None:
+    """Let another thread have the core."""
+    if _HAS_YIELD:
+        builder.call(known_function(builder, "sched_yield", WORD, []), [])
 
 
 @inlined

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hgde.kernels.cpu.compile import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
-from hgde.kernels.cpu.edges import conformal, gather_edges, strip_rows
+from hgde.kernels.cpu.dialect import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
+from hgde.kernels.cpu.edges import conformal, gather_edges
 from hgde.kernels.cpu.exponential import GC, exp_strip, exp_strip_backward
 from hgde.kernels.cpu.gradients import begin_rows, origin_backward, receive_edges, senders_edges
 from hgde.kernels.cpu.lanes import LANES, fma, load, spread, store, wide
@@ -46,6 +46,7 @@ from hgde.kernels.cpu.sizes import (
     SHRINK,
     STRIP,
     TRANSPORT,
+    strip_rows,
 )
 
 

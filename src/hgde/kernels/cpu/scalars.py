@@ -7,41 +7,29 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-
-from hgde.kernels.cpu.compile import inlined
+from hgde.kernels.cpu.dialect import inlined, instruction
 from hgde.kernels.cpu.lanes import fma, larger, root, smaller
+from hgde.kernels.cpu.values import DOUBLE, WHOLE
 
 _SERIES_BELOW = 1e-2
 _LN2 = 0.6931471805599453
-_SQRT_HALF_BITS = np.uint64(0x3FE6A09E667F3BCD)
-_MANTISSA = np.uint64(52)
-_BIAS = np.uint64(1023)
-_TWO_52_BITS = np.uint64(0x4330000000000000)
+_SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
+_MANTISSA = 52
+_BIAS = 1023
+_TWO_52_BITS = 0x4330000000000000
 _TWO_52 = 4503599627370496.0
 
 
-@intrinsic
-def bits(typingctx: Any, x: Any) -> Any:
+@instruction
+def bits(builder: Any, x: Any) -> Any:
     """The bit pattern of a double."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], ir.IntType(64))
-
-    return types.uint64(types.float64), codegen
+    return builder.bitcast(x, WHOLE)
 
 
-@intrinsic
-def from_bits(typingctx: Any, n: Any) -> Any:
+@instruction
+def from_bits(builder: Any, n: Any) -> Any:
     """The double with a bit pattern."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], ir.DoubleType())
-
-    return types.float64(types.uint64), codegen
+    return builder.bitcast(n, DOUBLE)
 
 
 @inlined

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hgde.kernels.cpu.compile import Double, Doubles, Int, Ints, Reals, inlined, kernel
+from hgde.kernels.cpu.dialect import Double, Doubles, Int, Ints, Reals, inlined, kernel
 from hgde.kernels.cpu.lanes import LANES, fma, load, store, zeros
 
 
@@ -36,10 +36,9 @@ def product(
 @inlined
 def mixed(n: Any) -> Any:
     """A bijection of 32-bit numbers under which neighbours share no more bits than chance (MurmurHash3's last step)."""
-    # numba widens products and sums of 32-bit numbers to 64 bits.
-    n = np.uint32((n ^ (n >> np.uint32(16))) * np.uint32(0x85EBCA6B))
-    n = np.uint32((n ^ (n >> np.uint32(13))) * np.uint32(0xC2B2AE35))
-    return np.uint32(n ^ (n >> np.uint32(16)))
+    n = (n ^ (n >> 16)) * 0x85EBCA6B
+    n = (n ^ (n >> 13)) * 0xC2B2AE35
+    return n ^ (n >> 16)
 
 
 @kernel
@@ -50,5 +49,5 @@ def drop(
     """``out_i = scale values_i`` where the hash of ``i`` under two keys is ``least`` or more, else 0."""
     key, other, bound = np.uint32(one), np.uint32(two), np.uint32(least)
     for i in range(blocks[begin], blocks[end]):
-        drawn = mixed(np.uint32(mixed(np.uint32(i) ^ key) + other))
+        drawn = mixed(mixed(np.uint32(i) ^ key) + other)
         out[i] = values[i] * scale if drawn >= bound else 0.0

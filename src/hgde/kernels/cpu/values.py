@@ -1,0 +1,195 @@
+"""Values of kernels and what can be done with them: types, conversions, arithmetic.
+
+A value is a constant of Python, folded as long as it meets its like, or a value of LLVM, of one of these types:
+
+    whole numbers of 64 bits, with a sign        doubles, singles
+    words: whole numbers of 32 bits, without     eight of either, as lanes
+    truth values                                 pointers to any of these
+
+A whole number beside a double or a single becomes a double, and so does a single beside a double; a number beside lanes
+becomes lanes of their type. Python's own constants are doubles and whole numbers; numpy's are singles and words.
+Nothing is reordered, and ``>>`` shifts in zeros.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+LANES = 8
+WHOLE, WORD, TRUTH = ir.IntType(64), ir.IntType(32), ir.IntType(1)
+DOUBLE, SINGLE = ir.DoubleType(), ir.FloatType()
+VOID = ir.VoidType()
+_REAL = (SINGLE, DOUBLE)
+_FOLDED = {
+    "Add": operator.add, "Sub": operator.sub, "Mult": operator.mul, "Div": operator.truediv,
+    "FloorDiv": operator.floordiv, "Mod": operator.mod, "BitAnd": operator.and_, "BitOr": operator.or_,
+    "BitXor": operator.xor, "LShift": operator.lshift, "RShift": operator.rshift,
+    "Eq": operator.eq, "NotEq": operator.ne, "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt,
+    "GtE": operator.ge,
+}  # fmt: skip
+_ON_REALS = {"Add": "fadd", "Sub": "fsub", "Mult": "fmul", "Div": "fdiv"}
+_ON_WHOLE = {
+    "Add": "add", "Sub": "sub", "Mult": "mul", "BitAnd": "and_", "BitOr": "or_", "BitXor": "xor", "LShift": "shl",
+    "RShift": "lshr",
+}  # fmt: skip
+_SIGNS = {"Eq": "==", "NotEq": "!=", "Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">="}
+
+
+class KernelError(TypeError):
+    """A kernel says something that the dialect has no meaning for."""
+
+
+def known_function(builder: Any, name: str, gives: Any, takes: list[Any]) -> Any:
+    """A function that LLVM or the C library has, declared once in a program."""
+    declared = builder.module.globals.get(name)
+    return declared or ir.Function(builder.module, ir.FunctionType(gives, takes), name)
+
+
+def of_type(name: str, kind: Any) -> str:
+    """The name of LLVM's function for a type of number or lanes."""
+    element = kind.element if isinstance(kind, ir.VectorType) else kind
+    return f"{name}.{f'v{LANES}' if element is not kind else ''}{'f32' if element == SINGLE else 'f64'}"
+
+
+def is_constant(value: Any) -> bool:
+    return isinstance(value, bool | int | float | np.number)
+
+
+def is_lanes(value: Any) -> bool:
+    return not is_constant(value) and isinstance(value.type, ir.VectorType)
+
+
+def lanes_of(element: Any) -> Any:
+    """The type of eight numbers."""
+    return ir.VectorType(element, LANES)
+
+
+def type_of(value: Any) -> Any:
+    """The type that a value has, or that a constant takes when it meets none of its like."""
+    if not is_constant(value):
+        return value.type
+    if isinstance(value, bool):
+        return TRUTH
+    if isinstance(value, np.float32):
+        return SINGLE
+    if isinstance(value, np.uint32):
+        return WORD
+    return DOUBLE if isinstance(value, float | np.floating) else WHOLE
+
+
+def written(value: Any) -> Any:
+    """A value that instructions take."""
+    if not is_constant(value):
+        return value
+    kind = type_of(value)
+    return ir.Constant(kind, float(value) if kind in _REAL else int(value))
+
+
+def converted(builder: Any, value: Any, kind: Any) -> Any:
+    """A number as one of another type."""
+    if is_constant(value) and kind in _REAL:
+        return ir.Constant(kind, float(value))
+    if is_constant(value) and kind in (WHOLE, WORD) and not isinstance(value, float | np.floating):
+        return ir.Constant(kind, int(value))
+    value = written(value)
+    given = value.type
+    if given == kind:
+        return value
+    if isinstance(kind, ir.VectorType):
+        return _lanes(builder, value, kind)
+    change = {
+        (SINGLE, DOUBLE): builder.fpext, (DOUBLE, SINGLE): builder.fptrunc, (WHOLE, DOUBLE): builder.sitofp,
+        (WHOLE, SINGLE): builder.sitofp, (TRUTH, WHOLE): builder.zext, (TRUTH, DOUBLE): builder.uitofp,
+        (WHOLE, WORD): builder.trunc, (WORD, WHOLE): builder.zext, (DOUBLE, WHOLE): builder.fptosi,
+        (SINGLE, WHOLE): builder.fptosi,
+    }.get((given, kind))  # fmt: skip
+    if change is None:
+        raise KernelError(f"{given} does not become {kind}")
+    return change(value, kind)
+
+
+def _lanes(builder: Any, value: Any, kind: Any) -> Any:
+    if isinstance(value.type, ir.VectorType):
+        change = builder.fpext if kind.element == DOUBLE else builder.fptrunc
+        return change(value, kind)
+    number = converted(builder, value, kind.element)
+    undefined = ir.Constant(kind, ir.Undefined)
+    one = builder.insert_element(undefined, number, WORD(0))
+    return builder.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(WORD, LANES), None))
+
+
+def common(*values: Any) -> Any:
+    """The type in which values meet."""
+    kinds = [type_of(value) for value in values]
+    vectors = {str(kind): kind for kind in kinds if isinstance(kind, ir.VectorType)}
+    if len(vectors) > 1:
+        raise KernelError(f"lanes of different types meet: {', '.join(vectors)}")
+    if vectors:
+        return next(iter(vectors.values()))
+    if any(kind in _REAL for kind in kinds):
+        return SINGLE if all(kind == SINGLE for kind in kinds) else DOUBLE
+    if WORD in kinds:
+        mixed = [value for value in values if type_of(value) != WORD and not is_constant(value)]
+        if mixed:
+            raise KernelError("a word meets a whole number of 64 bits; convert one of them")
+        return WORD
+    if all(kind in (WHOLE, TRUTH) for kind in kinds):
+        return WHOLE
+    raise KernelError(f"{' and '.join(str(kind) for kind in kinds)} have no type in common")
+
+
+def arithmetic(builder: Any, name: str, a: Any, b: Any) -> Any:
+    """``a op b``; ``name`` is that of Python's syntax tree."""
+    if is_constant(a) and is_constant(b):
+        return _FOLDED[name](a, b)
+    kind = common(a, b)
+    if name == "Div" and kind in (WHOLE, WORD):
+        kind = DOUBLE
+    element = kind.element if isinstance(kind, ir.VectorType) else kind
+    known = _ON_REALS if element in _REAL else _ON_WHOLE
+    if name in known:
+        return getattr(builder, known[name])(converted(builder, a, kind), converted(builder, b, kind))
+    if kind == WHOLE and name in ("FloorDiv", "Mod"):
+        return _floored(builder, name, converted(builder, a, kind), b)
+    raise KernelError(f"there is no {name} of {kind}")
+
+
+def _floored(builder: Any, name: str, a: Any, b: Any) -> Any:
+    """Quotient or rest as in Python, whose rest has the divisor's sign; divisors are positive."""
+    if is_constant(b) and b > 0 and b & (b - 1) == 0:
+        return builder.ashr(a, WHOLE(b.bit_length() - 1)) if name == "FloorDiv" else builder.and_(a, WHOLE(b - 1))
+    divisor = converted(builder, b, WHOLE)
+    rest = builder.srem(a, divisor)
+    below = builder.icmp_signed("<", rest, WHOLE(0))
+    if name == "Mod":
+        return builder.select(below, builder.add(rest, divisor), rest)
+    quotient = builder.sdiv(a, divisor)
+    return builder.select(below, builder.sub(quotient, WHOLE(1)), quotient)
+
+
+def comparison(builder: Any, name: str, a: Any, b: Any) -> Any:
+    if is_constant(a) and is_constant(b):
+        return bool(_FOLDED[name](a, b))
+    kind, sign = common(a, b), _SIGNS[name]
+    a, b = converted(builder, a, kind), converted(builder, b, kind)
+    if kind in _REAL:
+        # NaN equals nothing, itself included, and is neither more nor less.
+        return builder.fcmp_unordered(sign, a, b) if sign == "!=" else builder.fcmp_ordered(sign, a, b)
+    return builder.icmp_unsigned(sign, a, b) if kind == WORD else builder.icmp_signed(sign, a, b)
+
+
+def negative(builder: Any, value: Any) -> Any:
+    if is_constant(value):
+        return -value
+    return builder.neg(value) if value.type == WHOLE else builder.fneg(value)
+
+
+def truth(builder: Any, value: Any) -> Any:
+    """A value as the condition of a branch."""
+    if is_constant(value):
+        return bool(value)
+    return value if value.type == TRUTH else comparison(builder, "NotEq", value, 0)

@@ -65,16 +65,6 @@ def test_the_tables_are_what_anyone_would_bring(tmp_path):
         assert np.all(inherited.attributes[child] >= inherited.attributes[parent])
 
 
-def test_plain_torch_where_nothing_is_compiled(tmp_path, monkeypatch):
-    monkeypatch.setenv("HGDE_CACHE", str(tmp_path))
-    monkeypatch.delenv("HGDE_BACKEND", raising=False)
-    before = demo.get_backend()
-    with demo._plain_torch_until_compiled() as is_compiled:
-        assert not is_compiled
-        assert demo.get_backend() == "reference"
-    assert demo.get_backend() == before
-
-
 def test_the_command_ends_by_naming_its_page(small, monkeypatch):
     out, made, _ = small
     monkeypatch.setattr(demo, "run_demo", lambda *args, **more: made)

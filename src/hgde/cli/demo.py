@@ -43,7 +43,6 @@ def demo(
         console.print(f"{comparison.advice}\n")
     console.print(
         "Few epochs, settings as they come: to decide about a graph of your own, use [bold]hgde compare[/bold]."
-        + ("" if result.is_compiled else " Kernels were not compiled yet, so ms/ep. is plain torch's.")
     )
     console.print(f"Tables and data are in {out}, which was made in {result.seconds:.0f} s.", soft_wrap=True)
     console.print("Your own graph: hgde train --edges edges.csv --nodes nodes.csv", soft_wrap=True)

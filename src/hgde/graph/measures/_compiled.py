@@ -7,7 +7,7 @@ from typing import Any
 
 from numba import njit
 
-_OPTIONS = {"nogil": True, "error_model": "numpy"}
+_OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 
 def compiled(function: Callable[..., Any]) -> Any:
@@ -16,3 +16,8 @@ def compiled(function: Callable[..., Any]) -> Any:
         return njit(cache=True, **_OPTIONS)(function)
     except RuntimeError:  # numba knows no folder to keep it in
         return njit(**_OPTIONS)(function)
+
+
+def inner(function: Callable[..., Any]) -> Any:
+    """``njit`` of what compiled functions alone call: kept with them, and without a way in from Python."""
+    return njit(no_cpython_wrapper=True, **_OPTIONS)(function)

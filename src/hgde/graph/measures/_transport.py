@@ -4,6 +4,8 @@ After the mass that both ends share is cancelled, every remaining pair of places
 shortest paths of the residual network, whose lengths never fall and never exceed 3, the flow splits into what travels
 at cost 1, at cost 2, and a rest that needs no search: ``W1 = f1 + 2 f2 + 3 (total - f1 - f2)``. Which places are one or
 at most two steps from a sender is kept as bits, so that a search looks at 64 places at a time.
+
+Arrays are filled entry by entry: each whole-array statement would cost numba a second or more to compile.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from hgde.graph.measures._compiled import compiled
+from hgde.graph.measures._compiled import compiled, inner
 
 _FAR = 99
 _ONE = np.uint64(1)
@@ -33,29 +35,29 @@ def _lowest(typingctx: Any, word: Any) -> Any:
     return types.int64(types.uint64), codegen
 
 
-@compiled
+@inner
 def _set(bits: Any, n: int) -> None:
     bits[n >> 6] |= _ONE << np.uint64(n & 63)
 
 
-@compiled
+@inner
 def _clear(bits: Any, n: int) -> None:
     bits[n >> 6] &= ~(_ONE << np.uint64(n & 63))
 
 
-@compiled
+@inner
 def _has(bits: Any, n: int) -> bool:
     return (bits[n >> 6] >> np.uint64(n & 63)) & _ONE != 0
 
 
-@compiled
+@inner
 def _cost(one: Any, two: Any, s: int, t: int) -> int:
     if _has(one[s], t):
         return 1
     return 2 if _has(two[s], t) else 3
 
 
-@compiled
+@inner
 def _potentials(
     supply: Any, demand: Any, one: Any, two: Any, users: Any, tiny: float, dist: Any, within: Any, queue: Any,
     queued: Any,
@@ -66,7 +68,8 @@ def _potentials(
     """
     s_count, t_count = len(supply), len(demand)
     places, words = s_count + t_count, one.shape[1]
-    within[:] = _NONE
+    for k in range(words):
+        within[0, k] = within[1, k] = within[2, k] = _NONE
     head, waiting = 0, 0
     for n in range(places):
         dist[n], queued[n] = _FAR, False
@@ -123,7 +126,7 @@ def _potentials(
     return nearest
 
 
-@compiled
+@inner
 def _next_receiver(one: Any, two: Any, within: Any, alive: Any, open_: Any, s: int, reach: int) -> int:
     """A receiver not yet visited on a shortest arc out of ``s``, one with unmet demand if there is any; else -1."""
     other = -1
@@ -146,20 +149,21 @@ def _next_receiver(one: Any, two: Any, within: Any, alive: Any, open_: Any, s: i
     return other
 
 
-@compiled
+@inner
 def _augment(
     supply: Any, demand: Any, one: Any, two: Any, flow: Any, users: Any, tiny: float, dist: Any, within: Any,
     level: int, alive: Any, open_: Any, seen: Any, path: Any,
 ) -> float:  # fmt: skip
     """Push flow along paths of length ``level`` until a search of the shortest arcs finds no more; returns how much."""
     s_count, t_count = len(supply), len(demand)
-    alive[:] = _NONE
-    open_[:] = _NONE
+    for k in range(len(alive)):
+        alive[k] = open_[k] = _NONE
     for t in range(t_count):
         _set(alive, t)
         if demand[t] > tiny and dist[s_count + t] == level:
             _set(open_, t)
-    seen[:] = False
+    for n in range(len(seen)):
+        seen[n] = False
     pushed = 0.0
     for source in range(s_count):
         while supply[source] > tiny and not seen[source]:
@@ -221,7 +225,7 @@ def _augment(
     return pushed
 
 
-@compiled
+@inner
 def _cheapest(supply: Any, demand: Any, one: Any, two: Any, total: float) -> float:
     """Cost of the best plan."""
     s_count, t_count, words = len(supply), len(demand), one.shape[1]
@@ -248,7 +252,7 @@ def _cheapest(supply: Any, demand: Any, one: Any, two: Any, total: float) -> flo
     return spent + 3 * max(left, 0.0)
 
 
-@compiled
+@inner
 def _along_tree(u: int, v: int, senders: Any, takers: Any, supply: Any, demand: Any, two: Any) -> float:
     """Cost of the best plan where no way around the edge is short, else -1.
 
@@ -346,7 +350,7 @@ def edge_curvatures(todo: Any, ends: Any, indptr: Any, indices: Any, alpha: floa
         for s in range(s_count):
             x = senders[s]
             if touched[x] == e:
-                for k in range(words):  # a row at once would compile numba's words about unequal shapes: two seconds
+                for k in range(words):
                     one[s, k] = around[slot[x], k]
             for p in range(indptr[x], indptr[x + 1]):
                 if touched[indices[p]] == e:

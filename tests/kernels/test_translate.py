@@ -1,69 +1,248 @@
-"""Maps at the origin and translation in its tangent space against the ball's own functions."""
+"""The front end of kernels: what it understands means what it means in Python; what it does not is refused in words."""
 
+import ctypes
+
+import numpy as np
 import pytest
-import torch
+from llvmlite import binding as llvm
 
-from hgde.geometry import ball
-from hgde.geometry.numerics import count_projections
-from hgde.kernels import exp_origin, log_origin, translate_tangent
-from kernels.graphs import points, vectors
+from hgde.kernels.cpu.dialect import Double, Doubles, Int, Ints, Reals, block, inlined
+from hgde.kernels.cpu.lanes import fma, larger, load, store, total, wide, zeros
+from hgde.kernels.cpu.translate import translate
+from hgde.kernels.cpu.values import KernelError
 
-
-def by_maps(u, point, c):
-    return ball.logmap0(ball.mobius_add(ball.expmap0(u, c), point, c), c)
-
-
-@pytest.mark.parametrize("backend", ["fused", "reference"])
-@pytest.mark.parametrize("length", [0.0, 1e-6, 0.1, 1.0, 4.0])
-@pytest.mark.parametrize("size", [0.0, 1e-6, 0.3, 0.8])
-def test_equals_the_composition_of_maps_with_its_gradient(length, size, backend):
-    u = vectors(40, 5, 0, length).requires_grad_()
-    point = (size * torch.nn.functional.normalize(torch.arange(1.0, 6.0).double(), dim=0)).requires_grad_()
-    c = torch.tensor(0.9, dtype=torch.float64, requires_grad=True)
-    ours, theirs = translate_tangent(u, point, c, backend), by_maps(u, point, c)
-    torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
-    g = vectors(40, 5, 1)
-    for a, b in zip(*(torch.autograd.grad(out, (u, point, c), g) for out in (ours, theirs)), strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-7, atol=1e-10)
+LIMIT = 7
+PAIR = (0.25, -3)
 
 
-def test_gradcheck():
-    u, point = vectors(6, 3).requires_grad_(), torch.tensor([0.1, -0.2, 0.3], dtype=torch.float64, requires_grad=True)
-    c = torch.tensor(0.7, dtype=torch.float64, requires_grad=True)
-    for backend in ("fused", "reference"):
-        assert torch.autograd.gradcheck(lambda *a, b=backend: translate_tangent(*a, b), (u, point, c))
-    assert torch.autograd.gradcheck(lambda *a: exp_origin(*a, "fused"), (u, c))
-    assert torch.autograd.gradcheck(lambda *a: log_origin(*a, "fused"), (points(6, 3).requires_grad_(), c))
+@inlined
+def halved(x: float) -> tuple[float, float]:
+    rest = x * 0.5
+    return rest, rest + 1
 
 
-@pytest.mark.parametrize("length", [0.0, 1e-6, 0.5, 5.0, 1e3])
-def test_maps_at_the_origin_equal_the_ball(length):
-    u, c = vectors(130, 5, 0, length).requires_grad_(), torch.tensor(0.9, dtype=torch.float64, requires_grad=True)
-    z = (0.99 * ball.expmap0(u.detach(), 0.9)).requires_grad_()
-    g = vectors(130, 5, 1)
-    for ours, theirs, x in ((exp_origin, ball.expmap0, u), (log_origin, ball.logmap0, z)):
-        both = ours(x, c, "fused"), theirs(x, c)
-        torch.testing.assert_close(*both, rtol=1e-10, atol=1e-13)
-        for a, b in zip(*(torch.autograd.grad(out, (x, c), g) for out in both), strict=True):
-            torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-9)
+@inlined
+def counted(n: int) -> int:
+    while n > 3:
+        n -= 3
+    return n
 
 
-def test_points_pulled_back_are_counted():
-    with count_projections() as counter:
-        out = exp_origin(vectors(30, 3, 0, 1e3, torch.float32), torch.tensor(1.0), "fused")
-    assert counter.total == 30
-    assert (out.norm(dim=-1) < 1).all()
+@block
+def early(x: float, n: int) -> float:
+    if n < 0:
+        return -x
+    if n == 0:
+        return 0
+    return x * n
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_far_vectors_stay_finite(dtype):
-    u = vectors(10, 3, 0, 1e4, dtype).requires_grad_()
-    out = translate_tangent(u, torch.tensor([0.1, 0.2, 0.3], dtype=dtype), torch.tensor(1.0, dtype=dtype))
-    assert torch.isfinite(out).all()
-    assert torch.isfinite(torch.autograd.grad(out.sum(), u)[0]).all()
+@block
+def add_one(a: Doubles, at: int) -> None:
+    a[at] += 1
 
 
-def test_a_vector_taken_back_to_the_origin():
-    point = torch.tensor([0.3, -0.4], dtype=torch.float64)
-    u = -ball.logmap0(point[None], 1.0)
-    assert translate_tangent(u, point, torch.tensor(1.0).double()).abs().max() < 1e-8
+def whole_numbers(a: Doubles, n: Ints, x: Double, k: Int) -> None:
+    a[0], a[1], a[2] = k // 3, k % 3, k // 8
+    a[3], a[4] = k % 8, -k // LIMIT
+    a[5], a[6] = k / 4, min(k, n[1]) + max(k, 2)
+    n[0] = (k << 3) | (k ^ 5)
+    n[2] = -n[1]
+    a[7] = n[2] * k + int(k > 2)
+    a[8] = counted(n[1]) + n[1]
+
+
+def branches(a: Doubles, n: Ints, x: Double, k: Int) -> None:
+    a[0] = x if k > 2 else 1
+    a[1] = (1.0 if k == 0 else 2.0) if x < 1 else 3.0
+    if (k > 1 and x > 0) or k == -1:
+        a[2] = 1
+    elif not k:
+        a[2] = 2
+    else:
+        a[2] = 3
+    a[3], a[4] = halved(x)
+    a[5] = halved(x)[1] * PAIR[0] + PAIR[1]
+    a[6] = early(x, k) + early(x, -k) + early(x, 0)
+    if LIMIT == 7:
+        a[7] = abs(-x)
+    else:
+        a[7] = nowhere  # noqa: F821  # known to be left out
+    # Of the other side nothing is computed, not even the address.
+    a[8] = a[k + 1] if k < 3 else -1.0
+
+
+def loops(a: Doubles, n: Ints, x: Double, k: Int) -> None:
+    for i in range(k):
+        a[i] = i * x
+    for i in range(8, 2, -2):
+        a[i] += i
+    for i in range(1, 9, k):
+        add_one(a, i)
+    total, i = 0.0, 10
+    while i > k:
+        i -= 1
+        if i % 2 == 0:
+            total += i
+    a[8] = total + i
+    # The same name for something else, once its loop is over.
+    for i in range(2):
+        part = i + 1
+        a[0] += part
+    for i in range(2):
+        part = i * 0.5
+        a[1] += part
+
+
+def swapped(a: Doubles, n: Ints, x: Double, k: Int) -> None:
+    one, two = x, x + 1
+    one, two = two, one
+    a[0], a[1] = a[1], a[0]
+    a[2], a[3] = one, two
+    k *= 2
+    a[4] = k
+
+
+def call(function, *given, real="float64"):
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    module = llvm.parse_assembly(translate(function, "entry", real))
+    module.verify()
+    machine = llvm.Target.from_default_triple().create_target_machine()
+    with llvm.create_mcjit_compiler(module, machine) as engine:
+        kinds = [
+            ctypes.c_void_p if isinstance(one, np.ndarray)
+            else (ctypes.c_double if isinstance(one, float) else ctypes.c_int64)
+            for one in given
+        ]  # fmt: skip
+        plain = [one.ctypes.data if isinstance(one, np.ndarray) else one for one in given]
+        ctypes.CFUNCTYPE(None, *kinds)(engine.get_function_address("entry"))(*plain)
+
+
+@pytest.mark.parametrize("function", [whole_numbers, branches, loops, swapped], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("k", [-1, 0, 1, 3, 8])
+def test_what_is_understood_means_the_same_as_in_python(function, k, monkeypatch):
+    if function is loops and k < 1:
+        pytest.skip("a step that is not a constant is positive")
+    expected = np.arange(9.0), np.array([3, 5, 9], np.int32)
+    found = tuple(part.copy() for part in expected)
+    # In Python a block is its function.
+    for name in ("early", "add_one"):
+        monkeypatch.setitem(function.__globals__, name, globals()[name].function)
+    function(*expected, 0.75, k)
+    monkeypatch.undo()
+    call(function, *found, 0.75, k)
+    for one, two in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def lanes(x: Reals, out: Doubles) -> None:
+    sums = zeros(x)
+    for k in range(0, 16, 8):
+        sums = fma(load(x, k), x[1], sums)
+    store(out, 0, wide(x, 0) - 1)
+    out[8] = total(sums)
+    out[9] = larger(x[3], 0.0)
+
+
+@pytest.mark.parametrize("real", ["float32", "float64"])
+def test_lanes_are_eight_numbers_of_the_kernels_dtype(real):
+    x, out = np.linspace(-1, 2, 16).astype(real), np.zeros(10)
+    call(lanes, x, out, real=real)
+    np.testing.assert_array_equal(out[:8], x[:8].astype(np.float64) - 1)
+    assert out[8] == pytest.approx((x * x[1]).sum(), rel=1e-6)
+    assert out[9] == max(x[3], 0)
+
+
+def words(n: Ints, x: Reals) -> None:
+    key = np.uint32(n[0])
+    n[1] = (key ^ (key >> 16)) * 0x85EBCA6B
+    n[2] = int(key > np.uint32(5))
+    x[0] = np.float32(0.1) * x[1]
+    x[2] = 0.1 * x[1]
+
+
+def test_words_have_no_sign_and_singles_stay_single():
+    n, x = np.array([-7, 0, 0], np.int32), np.array([0, 1 / 3, 0], np.float32)
+    call(words, n, x, real="float32")
+    key = np.uint32(2**32 - 7)
+    with np.errstate(over="ignore"):
+        assert np.uint32(n[1]) == (key ^ (key >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    assert n[2] == 1
+    assert x[0] == np.float32(0.1) * x[1]
+    assert x[2] == np.float32(0.1 * np.float64(x[1]))
+
+
+@inlined
+def leaves_early(x: float) -> float:
+    if x > 0:
+        return x
+    return 0.0
+
+
+def refused_name(a: Doubles) -> None:
+    a[0] = unheard_of  # noqa: F821
+
+
+def refused_statement(a: Doubles) -> None:
+    with a:
+        pass
+
+
+def refused_types_in_a_loop(a: Doubles) -> None:
+    x = 0
+    for _ in range(3):
+        x = x + 0.5
+    a[0] = x
+
+
+def refused_types_in_branches(a: Doubles, k: Int) -> None:
+    x = 0
+    if k > 0:
+        x = 0.5
+    a[0] = x
+
+
+def refused_return(a: Doubles) -> None:
+    a[0] = leaves_early(a[1])
+
+
+def refused_arguments(a: Doubles) -> None:
+    add_one.function(a)
+
+
+def refused_floats(a: Doubles) -> None:
+    a[0] = min(a[1], a[2])
+
+
+def refused_lanes(x: Reals, out: Doubles) -> None:
+    store(out, 0, load(x, 0) + load(out, 0))
+
+
+def refused_iteration(a: Doubles) -> None:
+    for x in a:
+        x += 1
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (refused_name, "unheard_of is not known"),
+        (refused_statement, "With is not understood"),
+        (refused_types_in_a_loop, "x is i64 outside of this loop"),
+        (refused_types_in_branches, "x could be of two types"),
+        (refused_return, "may return at its end only"),
+        (refused_arguments, "takes 2 arguments, not 1"),
+        (refused_floats, "min and max are of whole numbers"),
+        (refused_lanes, "lanes of different types"),
+        (refused_iteration, "a loop goes over a range"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_what_is_not_understood_is_refused_with_its_line(function, words):
+    with pytest.raises(KernelError, match=words) as error:
+        translate(function, "entry", "float32")
+    line = int(str(error.value).split()[1])
+    first = function.__code__.co_firstlineno
+    assert first < line < first + 8
+    assert __file__ in str(error.value)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 import hashlib
 import importlib
-import inspect
 import json
 import os
 import sys
@@ -72,7 +71,7 @@ def build(name: str, real: str) -> tuple[str, bytes]:
     """
     import llvmlite.binding as llvm
 
-    from hgde.kernels.cpu.translate import translate
+    from hgde.kernels.cpu.translate import signature, translate
 
     module, _, function = name.partition(".")
     python = getattr(importlib.import_module(f"hgde.kernels.cpu.{module}"), function)
@@ -94,8 +93,7 @@ def build(name: str, real: str) -> tuple[str, bytes]:
     open_ends = [f.name for f in code.functions if f.is_declaration and not f.name.startswith(_KNOWN)]
     if open_ends:
         raise TypeError(f"kernel {name} allocates or can raise: it needs {', '.join(open_ends)}")
-    parameters = inspect.signature(python).parameters.values()
-    return "".join(_KINDS[str(one.annotation)] for one in parameters), machine.emit_object(code)
+    return "".join(_KINDS[kind] for kind in signature(python)), machine.emit_object(code)
 
 
 def symbol(name: str, real: str) -> str:

@@ -1,9 +1,10 @@
 """From Python's syntax tree to LLVM's program: what kernels may say, and what becomes of it.
 
-Understood are assignments, also to several names at once and to entries of arrays; ``for`` over ``range`` with a
-positive step; ``while``, ``if`` and ``x if condition else y``, of which only the branch taken is computed; arithmetic,
-comparisons, ``and``, ``or``, ``not``; and calls of blocks, plain functions, instructions and the few built-ins below.
-Anything else is refused with its line. A condition that is known in advance leaves one of its branches.
+Understood are assignments, also to several names at once and to entries of arrays; ``for`` over ``range``, with a
+step that is positive or a constant; ``while``, ``if`` and ``x if condition else y``, of which only the branch taken is
+computed; arithmetic, comparisons, ``and``, ``or``, ``not``; and calls of blocks, plain functions, instructions and the
+few built-ins below. Anything else is refused with its line. A condition that is known in advance leaves one of its
+branches.
 
 A name has the type of what it was first given. It may be used again for something of another type once the loop or
 branch that it was used in is over, but nowhere where both could be meant.
@@ -41,9 +42,13 @@ def translate(function: Callable[..., None], symbol: str, real: str) -> str:
         "Reals": number.as_pointer(),
     }  # fmt: skip
     program = _Program()
-    parameters = inspect.signature(function).parameters.values()
-    program.define(function, [kinds[str(parameter.annotation)] for parameter in parameters], symbol)
+    program.define(function, [kinds[kind] for kind in signature(function)], symbol)
     return str(program.module)
+
+
+def signature(function: Callable[..., None]) -> list[str]:
+    """The kinds of a kernel's arguments, as they are annotated."""
+    return [ast.unparse(argument.annotation) if argument.annotation else "" for argument in _tree(function).args.args]
 
 
 @cache
@@ -229,12 +234,13 @@ class _Body:
         given = [self.value(argument, names) for argument in call.args]
         start, stop, step = (0, given[0], 1) if len(given) == 1 else (*given, 1)[:3]
         build, to = self.builder, converted(self.builder, stop, WHOLE)
+        goes_down = values.is_constant(step) and step < 0
         count = self.entry.alloca(WHOLE)
         build.store(converted(build, start, WHOLE), count)
         condition, body, after = (build.append_basic_block() for _ in range(3))
         build.branch(condition)
         build.position_at_end(condition)
-        build.cbranch(build.icmp_signed("<", build.load(count), to), body, after)
+        build.cbranch(build.icmp_signed(">" if goes_down else "<", build.load(count), to), body, after)
         build.position_at_end(body)
         self._enter_loop()
         self.assign(names, node.target.id, build.load(count))

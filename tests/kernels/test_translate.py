@@ -181,7 +181,7 @@ def leaves_early(x: float) -> float:
 
 
 def refused_name(a: Doubles) -> None:
-    a[0] = unheard_of  # noqa: F821
+    a[0] = unheard_of  # noqa: F821  # that is the point
 
 
 def refused_statement(a: Doubles) -> None:

@@ -145,3 +145,11 @@ def test_a_process_that_finds_its_kernels_stored_does_not_load_numba():
 def test_unknown_parts_are_refused():
     with pytest.raises(ValueError, match="unknown parts hub; known are"):
         warm_up("hub", dtype=torch.float32)
+
+
+def test_a_folder_that_cannot_be_looked_into_costs_nothing_but_time(store, monkeypatch):
+    asked = []
+    monkeypatch.setenv("HGDE_CACHE", str(store / ("x" * 300)))
+    monkeypatch.setattr(load, "_ask", lambda key, urgent: asked.append(key))
+    load.prepare(["sparse.drop"], torch.float64)
+    assert asked == [("sparse.drop", "float64")]

@@ -253,3 +253,11 @@ def test_data_given_in_memory_is_not_looked_for(tmp_path):
 
     fit(SETTINGS, tmp_path, dataset=simulate_disease(seed=5, num_nodes=50))
     assert resume(tmp_path, epochs=3).summary.outcomes[0].epochs == 3
+
+
+def test_an_error_inside_a_held_folder_is_not_blamed_on_it(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    with pytest.raises(PermissionError, match="elsewhere"), folder.locked():
+        raise PermissionError("elsewhere")
+    with folder.locked():
+        pass

@@ -90,21 +90,22 @@ class RunFolder:
         """Hold the folder for this process alone; a second one is refused at once."""
         from filelock import FileLock, Timeout
 
+        lock = FileLock(self.path / ".lock", timeout=0)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self.check_links()  # a lock, too, is written to
-            lock = FileLock(self.path / ".lock", timeout=0)
-            with lock:
-                self._sweep()
-                yield
+            lock.acquire()
         except Timeout:
             raise RunError(
                 f"another process is working on {self.path}; wait for it to end, or choose another folder (--out)"
             ) from None
         except OSError as error:
-            if isinstance(error, FileNotFoundError | PermissionError) or error.filename == str(self.path):
-                raise RunError(f"cannot use {self.path} for a run: {error.strerror}") from None
-            raise
+            raise RunError(f"cannot use {self.path} for a run: {error.strerror}") from None
+        try:
+            self._sweep()
+            yield
+        finally:
+            lock.release()
 
     def discard(self) -> None:
         """Remove what :meth:`start` has written, and the folder if nothing else is in it."""

@@ -68,7 +68,7 @@ def prepare(names: Sequence[str], dtype: Any) -> None:
         if key in _ready:
             continue
         with _lock:
-            if key not in _ready and key not in _awaited and not _path(key).exists():
+            if key not in _ready and key not in _awaited and not os.path.exists(_path(key)):
                 _ask(key, urgent=False)
 
 

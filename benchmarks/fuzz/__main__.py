@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import queue
+import signal
 import subprocess
 import sys
 import tempfile
@@ -19,17 +21,22 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 MOST_SECONDS, MOST_MIB = 10.0, 2048
+LOOK_SECONDS = 0.1
 ROOT = Path(__file__).parents[2]
 
 
 class Worker:
-    """A worker process and the lines it prints."""
+    """A worker process and the lines it prints: one when it is ready, one for each case."""
 
-    def __init__(self, samples: Path, seed: int) -> None:
-        command = [sys.executable, "-m", "benchmarks.fuzz.worker", str(samples), str(seed)]
+    def __init__(self, command: list[str]) -> None:
         environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT
+            [sys.executable, *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+            cwd=ROOT,
         )
         self.lines: queue.Queue[str] = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
@@ -43,24 +50,57 @@ class Worker:
         self.lines.put("")
 
     def do(self, case: int, slack: float) -> dict[str, Any]:
-        """What came of a case; a hang or a death counts as such, and the process is ended."""
+        """What came of a case; a hang or a death counts as such, and the process is ended.
+
+        Time in which someone has stopped the processes (job control, a sleeping machine) is not the case's.
+        """
         assert self.process.stdin is not None
         self.process.stdin.write(f"{case}\n")
         self.process.stdin.flush()
-        limit = MOST_SECONDS + slack
-        try:
-            line = self.lines.get(timeout=limit)
-        except queue.Empty:
+        began, stopped = time.monotonic(), 0.0
+        limit, line = MOST_SECONDS + slack, None
+        while line is None and time.monotonic() - began - stopped < limit:
+            looked = time.monotonic()
+            with contextlib.suppress(queue.Empty):
+                line = self.lines.get(timeout=LOOK_SECONDS)
+            passed = time.monotonic() - looked
+            # A wait that took longer than it may: this process was stopped too.
+            stopped += passed if line is None and self.is_stopped() else max(0.0, passed - LOOK_SECONDS)
+        if line is None:
+            with contextlib.suppress(queue.Empty):  # where it hangs goes to the error stream
+                self.process.send_signal(signal.SIGUSR1)
+                self.lines.get(timeout=LOOK_SECONDS)
+            spent = self.cpu_seconds()
             self.end()
-            return {"case": case, "kind": "?", "hang": True, "seconds": limit}
+            return {"case": case, "kind": "?", "hang": True, "seconds": limit, "cpu seconds of the worker": spent}
         if not line:
             self.end()
             return {"case": case, "kind": "?", "died": self.process.returncode, "seconds": 0.0}
-        return dict(json.loads(line))
+        outcome = dict(json.loads(line))
+        outcome["seconds"] = round(max(0.0, outcome["seconds"] - stopped), 3)
+        return outcome
+
+    def is_stopped(self) -> bool:
+        return self._stat()[0] in "Tt"
+
+    def cpu_seconds(self) -> float:
+        user, system = self._stat()[11:13]
+        return round((int(user) + int(system)) / os.sysconf("SC_CLK_TCK"), 1)
+
+    def _stat(self) -> list[str]:
+        """The fields of ``/proc/<pid>/stat`` after the name, the state first; zeros where there is no such file."""
+        try:
+            return Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return ["0"] * 50
 
     def end(self) -> None:
         self.process.kill()
         self.process.wait()
+
+
+def worker_command(samples: Path, seed: int) -> list[str]:
+    return ["-m", "benchmarks.fuzz.worker", str(samples), str(seed)]
 
 
 def main() -> None:
@@ -80,7 +120,7 @@ def main() -> None:
             [sys.executable, "-c", make + "make_samples(Path(sys.argv[1]))", str(samples)], check=True, env=environment
         )
         if chosen.case is not None:
-            print(json.dumps(Worker(samples, chosen.seed).do(chosen.case, 300.0), indent=1))
+            print(json.dumps(Worker(worker_command(samples, chosen.seed)).do(chosen.case, 300.0), indent=1))
             return
         record = run(samples, chosen)
     if chosen.out is not None:
@@ -95,8 +135,9 @@ def run(samples: Path, chosen: argparse.Namespace) -> dict[str, Any]:
     refused: Counter[str] = Counter()
     failures: list[dict[str, Any]] = []
     shown: set[tuple[str, ...]] = set()
-    slowest, peak, done = 0.0, 0, 0
-    worker = Worker(samples, chosen.seed)
+    slowest, peak, done = (0.0, -1), 0, 0
+    command = worker_command(samples, chosen.seed)
+    worker = Worker(command)
     began = time.monotonic()
     for case in range(chosen.start, chosen.start + chosen.count):
         if time.monotonic() - began > 60 * chosen.minutes:
@@ -105,11 +146,11 @@ def run(samples: Path, chosen: argparse.Namespace) -> dict[str, Any]:
             print(f"{done} of {chosen.count}, {len(failures)} failures, {time.monotonic() - began:.0f} s", flush=True)
         outcome = worker.do(case, 2.0)
         if worker.process.poll() is not None:
-            worker = Worker(samples, chosen.seed)
+            worker = Worker(command)
         done += 1
         kinds[outcome["kind"]] += 1
         refused[outcome["kind"]] += outcome.get("words", "accepted") != "accepted"
-        slowest = max(slowest, outcome["seconds"])
+        slowest = max(slowest, (outcome["seconds"], case))
         peak = max(peak, outcome.get("peak_mib", 0))
         wrong = problems(outcome)
         counts.update(wrong)
@@ -121,7 +162,7 @@ def run(samples: Path, chosen: argparse.Namespace) -> dict[str, Any]:
                 print(json.dumps({"problems": wrong, **outcome}), flush=True)
             if outcome.get("peak_mib", 0) > MOST_MIB:  # a peak stays: whoever comes next would be blamed
                 worker.end()
-                worker = Worker(samples, chosen.seed)
+                worker = Worker(command)
     worker.end()
     names = ("tracebacks", "hangs", "over 2 GiB", "executions", "silent acceptances", "deaths")
     return {
@@ -132,7 +173,8 @@ def run(samples: Path, chosen: argparse.Namespace) -> dict[str, Any]:
         "kinds": dict(kinds),
         "refused with words": dict(refused),
         **{name: counts[name] for name in names},
-        "slowest seconds": round(slowest, 2),
+        "slowest seconds": round(slowest[0], 2),
+        "slowest case": slowest[1],
         "peak MiB": peak,
         "seconds": round(time.monotonic() - began),
         "date": datetime.now(UTC).date().isoformat(),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import logging
 import resource
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -25,6 +27,7 @@ ROOM = 6 << 30
 
 def main() -> None:
     samples, seed = Path(sys.argv[1]), int(sys.argv[2])
+    faulthandler.register(signal.SIGUSR1)  # the parent asks where a case hangs
     logging.getLogger("hgde").setLevel(logging.ERROR)  # warnings are not what is looked for
     resource.setrlimit(resource.RLIMIT_DATA, (ROOM, ROOM))
     with tempfile.TemporaryDirectory() as root:

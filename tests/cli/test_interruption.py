@@ -52,6 +52,11 @@ def resume(folder):
     return model(folder)
 
 
+def as_in_a_terminal():
+    """A shell starts what runs in the background with SIGINT ignored, and every process below inherits that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.slow
 def test_killed_at_a_random_epoch(command, undisturbed, tmp_path):
     folder, epoch = tmp_path / "run", random.randint(1, EPOCHS // 3)
@@ -66,7 +71,7 @@ def test_killed_at_a_random_epoch(command, undisturbed, tmp_path):
 @pytest.mark.slow
 def test_interrupted_from_the_keyboard(command, undisturbed, tmp_path):
     folder = tmp_path / "run"
-    process = start([*command, "--out", str(folder)])
+    process = start([*command, "--out", str(folder)], preexec_fn=as_in_a_terminal)
     wait_for_epoch(folder, 14, process)
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=60)

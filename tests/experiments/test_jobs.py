@@ -6,7 +6,9 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -122,3 +124,15 @@ def test_a_damaged_file_is_named(tmp_path):
     (tmp_path / "cell.json").write_text("{")
     with pytest.raises(StoreError, match=r"cell\.json is damaged"):
         Store(tmp_path).find(job("a"))
+
+
+def test_threads_of_one_process_hold_it_together(tmp_path):
+    for number in range(20):
+        store, together = Store(tmp_path / str(number)), Barrier(8)
+
+        def hold(_, store=store, together=together):
+            together.wait()
+            store.hold()
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(hold, range(8)))  # raises what a thread raised

@@ -157,18 +157,3 @@ def test_toml_is_read_back_as_it_was_written():
 
     values = {"a": {"b": 1, "c": [1.0, 2.5], "d": True, "e": 'quo"te', "f": {"g": 1e-5}}, "h": "ö", "data": {"x y": 2}}
     assert tomllib.loads(to_toml(values, "two\nlines")) == values
-
-
-def test_threads_of_one_process_hold_it_together(tmp_path):
-    from concurrent.futures import ThreadPoolExecutor
-    from threading import Barrier
-
-    for number in range(20):
-        store, together = Store(tmp_path / str(number)), Barrier(8)
-
-        def hold(_, store=store, together=together):
-            together.wait()
-            store.hold()
-
-        with ThreadPoolExecutor(8) as pool:
-            list(pool.map(hold, range(8)))

@@ -74,7 +74,7 @@ _HARMLESS = ["--epochs", "1", "--preset", "none", "--width", "2", "--time", "1",
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("flag", "values"), edges())
+@pytest.mark.parametrize(("flag", "values"), list(edges()))
 def test_every_flag_at_its_edges(flag, values, named, tmp_path, monkeypatch):
     """On the command line: exit code 2 and words, or a run."""
     monkeypatch.chdir(tmp_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -157,7 +157,10 @@ class PartitionedRun:
         """Train every seed; the same result on any number of ranks."""
         check_together(self.partition, self.settings, self.ranks)
         writes = self.folder if self.ranks.is_first else None
-        with nullcontext() if writes is None else writes.locked():
+        with ExitStack() as stack:
+            if writes is not None:
+                stack.enter_context(writes.saying_what_is_kept())
+                stack.enter_context(writes.locked())
             if writes is not None and not resume:
                 writes.write("run.json", self._facts())
                 writes.write_settings(self.settings)

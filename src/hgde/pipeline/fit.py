@@ -143,16 +143,18 @@ def fit(
     # Data is accepted before anything is written: a refused graph must not leave a folder that looks like a run.
     prepared = prepare(settings, dataset, problem)
     is_ours = False
-    try:
-        with nullcontext() if run is None else run.locked():
-            is_ours = True
-            if run is not None:
-                run.start(settings, prepared.dataset, prepared.problem, facts_of(prepared, is_named=dataset is None))
-            return _Run(settings, prepared, device, run, reporter or Reporter()).train(start=start)
-    except (ValueError, RunError, CheckpointError, WriteError):
-        if run is not None and is_ours and not run.seeds():  # refused before anything was trained
-            run.discard()
-        raise
+    with nullcontext() if run is None else run.saying_what_is_kept():
+        try:
+            with nullcontext() if run is None else run.locked():
+                is_ours = True
+                if run is not None:
+                    facts = facts_of(prepared, is_named=dataset is None)
+                    run.start(settings, prepared.dataset, prepared.problem, facts)
+                return _Run(settings, prepared, device, run, reporter or Reporter()).train(start=start)
+        except (ValueError, RunError, CheckpointError, WriteError):
+            if run is not None and is_ours and not run.seeds():  # refused before anything was trained
+                run.discard()
+            raise
 
 
 def resume(
@@ -188,7 +190,7 @@ def resume(
             changes[path] = wanted
     settings = settings.replace(changes) if changes else settings
     device = choose_device(settings.run.device)
-    with run.locked():
+    with run.saying_what_is_kept(), run.locked():
         dataset = run.data()
         check_unchanged(run, settings, dataset)
         with untrusted():  # the folder may come from elsewhere

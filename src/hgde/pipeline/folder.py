@@ -17,7 +17,7 @@ from typing import Any
 
 from hgde.data import Dataset
 from hgde.data.store import load_dataset, save_dataset
-from hgde.files import read_problem, write_atomically
+from hgde.files import WriteError, read_problem, write_atomically
 from hgde.graph import Graph
 from hgde.pipeline.problems import load_problem, save_problem
 from hgde.pipeline.settings import Settings, refuse_code, restore_settings
@@ -106,6 +106,16 @@ class RunFolder:
             yield
         finally:
             lock.release()
+
+    @contextmanager
+    def saying_what_is_kept(self) -> Iterator[None]:
+        """A write that fails inside ends in words on what is left of the run, and on how to go on."""
+        try:
+            yield
+        except WriteError as error:
+            kept = f"all before is kept; then go on with hgde train --resume {self.path}"
+            words = kept if self.exists else "nothing is kept; then train again"
+            raise WriteError(f"{error}. Make room, or choose another disk: {words}") from error
 
     def discard(self) -> None:
         """Remove what :meth:`start` has written, and the folder if nothing else is in it."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from hgde.files import WriteError, read_problem, write_atomically
+from hgde.files import read_problem, write_atomically
 
 T = TypeVar("T")
 
@@ -23,20 +23,21 @@ _WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.i
 
 
 class CheckpointError(RuntimeError):
-    """A checkpoint that cannot be written or read; the message says what is intact and what to do."""
+    """A checkpoint that cannot be read or used; the message says what to do."""
 
 
 def save(path: Path, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
-    """Write tensors and a description that JSON can hold, in one step."""
+    """Write tensors and a description that JSON can hold, in one step.
+
+    Raises:
+        WriteError: if the disk does not allow it.
+    """
     from safetensors.torch import save as to_bytes
 
     payload = to_bytes(
         {k: v.detach().cpu().contiguous().clone() for k, v in tensors.items()}, {_META: json.dumps(meta)}
     )
-    try:
-        write_atomically(path, payload)
-    except WriteError as error:
-        raise CheckpointError(f"{error}. Make room, then go on (hgde train --resume)") from error
+    write_atomically(path, payload)
 
 
 def load(path: Path, *, allow_gaps: bool = False) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -40,6 +40,8 @@ FARTHEST = 8.0
 NOISE = 1.1
 #: Rounding the result costs this much; below it, none is worse.
 ROUNDING = 4 * torch.finfo(torch.float32).eps
+#: Near the origin the curvature's gradient over all pairs is a small rest of many terms, in plain torch as well.
+OF_PAIRS = 1e-5
 NODES, EDGES, WIDTH, SEEDS = 300, 900, 16, 8
 ETA = (1.0, 0.6, 0.1)
 SLOPE = 0.2
@@ -177,8 +179,7 @@ def measure(distance: float, residual: bool) -> dict[tuple[str, str], tuple[floa
 
 
 def measure_pairs(distance: float) -> dict[tuple[str, str], tuple[float, float]]:
-    """:func:`measure` of the sums over all pairs; the truth is plain torch in float64, of the same landmarks where there
-    are any."""
+    """:func:`measure` of the sums over all pairs; the truth is plain torch in float64, of the same landmarks if any."""
     sums: dict[tuple[str, str], list[Tensor]] = {}
     for seed in range(SEEDS):
         generator = torch.Generator().manual_seed(200 + seed)
@@ -220,8 +221,9 @@ def failures(distance: float, table: dict[tuple[str, str], tuple[float, float]])
     found = []
     for (kind, name), (fused, plain) in table.items():
         where = f"{kind}, {name} at {distance:g}"
-        if fused > max(allowed(distance), ROUNDING) and distance <= FARTHEST:
-            found.append(f"{where}: {fused:.1e} is above {allowed(distance):.0e}")
+        most = max(allowed(distance), OF_PAIRS if kind.endswith("global") else ROUNDING)
+        if fused > most and distance <= FARTHEST:
+            found.append(f"{where}: {fused:.1e} is above {most:.0e}")
         if fused > max(NOISE * plain, ROUNDING):
             found.append(f"{where}: compiled {fused:.1e} is worse than plain {plain:.1e}")
     return found

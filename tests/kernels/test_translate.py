@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from llvmlite import binding as llvm
 
-from hgde.kernels.cpu.dialect import Double, Doubles, Int, Ints, Reals, block, inlined
+from hgde.kernels.compiler.dialect import Double, Doubles, Int, Ints, Reals, block, inlined
+from hgde.kernels.compiler.translate import translate
+from hgde.kernels.compiler.values import KernelError
 from hgde.kernels.cpu.lanes import fma, larger, load, store, total, wide, zeros
-from hgde.kernels.cpu.translate import translate
-from hgde.kernels.cpu.values import KernelError
 
 LIMIT = 7
 PAIR = (0.25, -3)

@@ -1,7 +1,7 @@
-"""The compiled kernels. Read :mod:`~hgde.kernels.cpu.lanes` first: it explains the dialect they are written in.
+"""The compiled passes. Read :mod:`~hgde.kernels.cpu.lanes` first: it explains how vectors are written.
 
-``compile`` makes an object of a kernel, ``load`` finds or orders it, ``threads`` runs it, ``layout`` prepares graphs.
-Kernels: ``edges`` and ``gradients`` (steps along edges and their gradient), ``rows`` (with ``exponential`` and
-``residual``), ``attention``, ``maps``, ``origin``, ``pairs``, ``sparse``. Nothing here but ``layout``, ``load`` and
-``threads`` is imported by a process that finds its kernels stored.
+``threads`` runs kernels, ``layout`` prepares graphs for them, :mod:`hgde.kernels.compiler` compiles them. Kernels:
+``trajectories`` and ``programs`` (whole ways of solvers, with ``edges`` and ``gradients`` of a step along edges,
+``exponential``, ``residual`` and ``rows``), ``attention`` and ``attentive``, ``encoder``, ``links``, ``maps``,
+``origin``, ``pairs``, ``sparse``.
 """

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from hgde.kernels.compiler.dialect import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
 from hgde.kernels.cpu.attention import leaky
-from hgde.kernels.cpu.dialect import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
 from hgde.kernels.cpu.edges import conformal, gather_edges
 from hgde.kernels.cpu.exponential import SLOPE, XX, T, rounded
 from hgde.kernels.cpu.gradients import begin_rows, end_rows, receive_edges, senders_edges

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from hgde.kernels.cpu.dialect import inlined, instruction
+from hgde.kernels.compiler.dialect import inlined, instruction
+from hgde.kernels.compiler.values import SINGLE, WHOLE, WORD, converted, type_of
 from hgde.kernels.cpu.lanes import fma, smaller
 from hgde.kernels.cpu.scalars import log_above_one, sigmoid
-from hgde.kernels.cpu.values import SINGLE, WHOLE, WORD, converted, type_of
 
 _F: Any = np.float32
 _SQRT_HALF_BITS = np.uint32(0x3F3504F3)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hgde.kernels.cpu.dialect import block, inlined
+from hgde.kernels.compiler.dialect import block, inlined
 from hgde.kernels.cpu.edges import (
     AHEAD,
     ALONG,

@@ -22,8 +22,8 @@ import platform
 import sys
 from typing import Any
 
-from hgde.kernels.cpu.dialect import inlined, instruction
-from hgde.kernels.cpu.values import VOID, WHOLE, WORD, converted, known_function
+from hgde.kernels.compiler.dialect import inlined, instruction
+from hgde.kernels.compiler.values import VOID, WHOLE, WORD, converted, known_function
 
 _PATIENCE = 4000
 """Times a waiting thread looks again before it lets others have its core: some tens of microseconds."""

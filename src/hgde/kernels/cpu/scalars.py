@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from hgde.kernels.cpu.dialect import inlined, instruction
+from hgde.kernels.compiler.dialect import inlined, instruction
+from hgde.kernels.compiler.values import DOUBLE, WHOLE
 from hgde.kernels.cpu.lanes import fma, larger, root, smaller
-from hgde.kernels.cpu.values import DOUBLE, WHOLE
 
 _SERIES_BELOW = 1e-2
 _LN2 = 0.6931471805599453

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hgde.kernels.cpu.load import function
+from hgde.kernels.compiler.load import function
 
 #: Inner-loop operations that make it worth waking another thread: for one job, and for a kernel that goes through
 #: phases, whose caller works on until the other arrives.

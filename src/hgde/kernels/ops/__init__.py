@@ -15,7 +15,7 @@ from torch import Tensor
 from hgde.graph import Graph
 from hgde.kernels import linear, reference
 from hgde.kernels.backend import Backend, get_backend, use_fused
-from hgde.kernels.cpu.load import prepare
+from hgde.kernels.compiler.load import prepare
 from hgde.kernels.ops import attending, attention, diffusion, encoding, following, links, pairs
 from hgde.kernels.ops.arguments import curvature, needs_gradient, report
 from hgde.kernels.ops.layers import log_origin

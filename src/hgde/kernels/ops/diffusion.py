@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from hgde.geometry import numerics
+from hgde.kernels.compiler.load import prepare
 from hgde.kernels.cpu.layout import even_blocks, layout_of, narrowed
-from hgde.kernels.cpu.load import prepare
 from hgde.kernels.cpu.sizes import ELU, IDENTITY, LEAKY_RELU, PARTIALS, PROJECTED, RELU, TANH, scratch
 from hgde.kernels.cpu.threads import run, run_together
 from hgde.kernels.ops.register import like, operation, ordered_sum, padded, unpadded

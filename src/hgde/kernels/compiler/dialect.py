@@ -8,7 +8,7 @@ A *kernel* is what is called from outside; its annotations are its signature:
 
 It is made of *blocks*, functions of their own in the machine code, of plain functions, which are written out where they
 are called (marked :func:`inlined` where nothing else is done with them), and of *instructions*, which say in LLVM's
-words what Python cannot. :mod:`~hgde.kernels.cpu.translate` tells which Python is understood, and
+words what Python cannot. :mod:`~hgde.kernels.compiler.translate` tells which Python is understood, and
 :mod:`~hgde.kernels.cpu.lanes` how vectors are written.
 """
 

@@ -1,8 +1,8 @@
 """How kernels become machine code: Python's syntax tree is translated, LLVM optimises, a worker process does both.
 
-:func:`build` makes an object of a kernel (:mod:`~hgde.kernels.cpu.dialect`). The program is optimised as a whole. Since
-no arithmetic may be reordered, its results have the same bits at any level of optimisation. A process that finds its
-kernels on disk translates nothing.
+:func:`build` makes an object of a kernel (:mod:`~hgde.kernels.compiler.dialect`). The program is optimised as a whole.
+Since no arithmetic may be reordered, its results have the same bits at any level of optimisation. A process that finds
+its kernels on disk translates nothing.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import BinaryIO
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parents[1]
 #: What a worker process runs: the packages above this folder without their ``__init__``, which would load torch.
 WORKER = """
 import sys, types
 for name, path in (("hgde", sys.argv[1]), ("hgde.kernels", sys.argv[2])):
     module = sys.modules[name] = types.ModuleType(name)
     module.__path__ = [path]
-from hgde.kernels.cpu.compile import serve
+from hgde.kernels.compiler.build import serve
 serve()
 """
 #: What machine code may leave to the C library: ``fma`` on processors without it, copies, and giving way to others.
 _KNOWN = ("llvm.", "fma", "mem", "sched_yield")
 _KINDS = {"Int": "i", "Double": "d", "Ints": "p", "Doubles": "p", "Reals": "p"}
-_NOT_COMPILED = ("__init__.py", "layout.py", "load.py", "threads.py")
+_NOT_COMPILED = ("__init__.py", "layout.py", "load.py", "mapped.py", "threads.py")
 
 
 @cache
@@ -48,8 +48,9 @@ def target() -> tuple[str, str]:
 
 
 def sources() -> list[Path]:
-    """The files that kernels are made of, all of this folder but those that only run them."""
-    return [path for path in sorted(FOLDER.glob("*.py")) if path.name not in _NOT_COMPILED]
+    """The files that kernels are made of: the passes and what compiles them, without what only runs them."""
+    found = [*FOLDER.glob("compiler/*.py"), *FOLDER.glob("cpu/*.py")]
+    return [path for path in sorted(found) if path.name not in _NOT_COMPILED]
 
 
 @cache
@@ -71,7 +72,7 @@ def build(name: str, real: str) -> tuple[str, bytes]:
     """
     import llvmlite.binding as llvm
 
-    from hgde.kernels.cpu.translate import signature, translate
+    from hgde.kernels.compiler.translate import signature, translate
 
     module, _, function = name.partition(".")
     python = getattr(importlib.import_module(f"hgde.kernels.cpu.{module}"), function)
@@ -117,4 +118,4 @@ def serve() -> None:
 
 def packages() -> list[str]:
     """The two folders a worker needs to find this module by its name."""
-    return [str(FOLDER.parent.parent), str(FOLDER.parent)]
+    return [str(FOLDER.parent), str(FOLDER)]

@@ -25,7 +25,7 @@ from typing import Any
 import torch
 
 from hgde import files
-from hgde.kernels.cpu import compile as compiler
+from hgde.kernels.compiler import build as compiler
 
 log = logging.getLogger("hgde.kernels")
 

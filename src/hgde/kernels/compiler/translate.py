@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from hgde.kernels.cpu import values
-from hgde.kernels.cpu.dialect import Block, Instruction
-from hgde.kernels.cpu.values import DOUBLE, SINGLE, TRUTH, VOID, WHOLE, WORD, KernelError, converted, written
+from hgde.kernels.compiler import values
+from hgde.kernels.compiler.dialect import Block, Instruction
+from hgde.kernels.compiler.values import DOUBLE, SINGLE, TRUTH, VOID, WHOLE, WORD, KernelError, converted, written
 
 _RETURNS = {"None": VOID, "int": WHOLE, "float": DOUBLE}
 _CONVERSIONS = {int: WHOLE, np.float32: SINGLE, np.float64: DOUBLE, np.uint32: WORD}

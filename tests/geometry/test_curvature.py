@@ -1,5 +1,7 @@
 """Curvature as a module: the number given, trained, shared, kept in range."""
 
+import math
+
 import pytest
 import torch
 
@@ -70,3 +72,12 @@ def test_float32_points_stay_float32_under_float64_curvature():
     x = torch.tensor([0.1, 0.2])
     assert manifold.expmap(x, x).dtype == torch.float32
     assert manifold.dist(x, -x).dtype == torch.float32
+
+
+def test_the_limits_are_the_same_where_they_are_worked_out_as_tensors(monkeypatch):
+    curvature = Curvature(2.0, learnable=True)
+    numbers = curvature._bounds()
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    assert [float(bound) for bound in curvature._bounds()] == pytest.approx(numbers, rel=1e-12)
+    curvature.log_scale.data.fill_(0.5)
+    assert curvature().item() == pytest.approx(2.0 * math.exp(0.5))

@@ -103,6 +103,109 @@ def swapped(a: Doubles, n: Ints, x: Double, k: Int) -> None:
     a[4] = k
 
 
+@block
+def counted_up(a: Doubles, at: int) -> int:
+    a[at] += 1
+    return int(a[at])
+
+
+@block
+def first_above(a: Doubles, x: float, n: int) -> int:
+    for i in range(n):
+        if a[i] > x:
+            return i
+    return -1
+
+
+@block
+def returns_at_once(n: int) -> int:
+    for i in range(n):
+        return i + 5
+    while n < 0:
+        if n == -1:
+            return 1
+        else:  # noqa: RET505  # neither branch goes on
+            return 2
+    return 3
+
+
+def times(factor):
+    def scaled(x: float) -> float:
+        return x * factor
+
+    return scaled
+
+
+threefold = times(3)
+
+
+def names(a: Doubles, n: Ints, x: Double, k: Int) -> None:
+    y = 5
+    if k > 0:
+        y = 0.5
+        a[0] = y
+    else:
+        a[0] = y // 2
+    if k > 1:
+        y, a[8] = 1.5, 0
+    else:
+        y = x
+    if k > 2:
+        new, z = 2, 3
+    elif k > 0:
+        new, z = 3, 4
+    else:
+        return
+    a[1], a[2], a[3] = y, new // 2, z
+    for i in range(3):
+        # What a loop uses for itself begins anew in each turn.
+        z = i
+        part = z // 2
+        a[4] += part
+        part = 0.25
+        a[5] += part
+    a[6] = threefold(z)
+
+
+def signs(a: Doubles, n: Ints, x: Double, k: Int) -> None:
+    a[0], a[1] = k // -3, k % -3
+    a[2], a[3] = (k * 2 - 5) // (3 - n[0] * 2), (k * 2 - 5) % (3 - n[0] * 2)
+    a[4], a[5] = -7 // (k * 2 + 1), -7 % (k * 2 + 1)
+    a[6] = -(k > 0)
+    a[7] = (k > 0) + (k > 1) * 2 - True
+    a[8] = (k > 0 if x > 0 else k > 1) & (k > 2)
+
+
+def effects(a: Doubles, n: Ints, x: Double, k: Int) -> None:
+    # The old value and the place are taken before the right side is computed.
+    a[0] += counted_up(a, 0)
+    i = 1
+    a[i] = counted_up(a, i)
+    i, a[i] = 2, 10
+    while counted_up(a, i) < 6 and counted_up(a, 3) < 7:
+        a[4] += 1
+    for i in range(k):
+        i = i // 2
+        k = 100
+        a[5] += i
+    for j in range(4):
+        j *= 2
+        a[j] += j
+    a[7] = a[8] + counted_up(a, 8)
+    a[6] = first_above(a, 2.5, n[0]) + 10 * returns_at_once(k)
+
+
+def conditions(a: Doubles, n: Ints, x: Double, k: Int) -> None:
+    a[0] = k > 0 and x > 0
+    a[1] = int(not (k or x < 0))
+    if k and x:
+        a[2] = -1
+    known = LIMIT > 3 and k > 1
+    if not known or counted_up(a, 3) > 8:
+        a[4] = -1
+    a[5] = (a[6] if k > 1 else a[7]) if known or k == 0 else (x if k < 0 else k)
+
+
 def call(function, *given, real="float64"):
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -119,7 +222,11 @@ def call(function, *given, real="float64"):
         ctypes.CFUNCTYPE(None, *kinds)(engine.get_function_address("entry"))(*plain)
 
 
-@pytest.mark.parametrize("function", [whole_numbers, branches, loops, swapped], ids=lambda f: f.__name__)
+KERNELS = [whole_numbers, branches, loops, swapped, names, signs, effects, conditions]
+BLOCKS = ("early", "add_one", "counted_up", "first_above", "returns_at_once")
+
+
+@pytest.mark.parametrize("function", KERNELS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("k", [-1, 0, 1, 3, 8])
 def test_what_is_understood_means_the_same_as_in_python(function, k, monkeypatch):
     if function is loops and k < 1:
@@ -127,7 +234,7 @@ def test_what_is_understood_means_the_same_as_in_python(function, k, monkeypatch
     expected = np.arange(9.0), np.array([3, 5, 9], np.int32)
     found = tuple(part.copy() for part in expected)
     # In Python a block is its function.
-    for name in ("early", "add_one"):
+    for name in BLOCKS:
         monkeypatch.setitem(function.__globals__, name, globals()[name].function)
     function(*expected, 0.75, k)
     monkeypatch.undo()
@@ -160,10 +267,13 @@ def words(n: Ints, x: Reals) -> None:
     n[2] = int(key > np.uint32(5))
     x[0] = np.float32(0.1) * x[1]
     x[2] = 0.1 * x[1]
+    # Constants follow the same rules as what is not known in advance.
+    n[3] = int(np.float32(0.1) * 3.0 == np.float64(x[3]) * 3.0) + int(np.uint32(7) * 0x85EBCA6B == -key * 0x85EBCA6B)
+    n[4] = -np.uint32(n[0] + 6)
 
 
 def test_words_have_no_sign_and_singles_stay_single():
-    n, x = np.array([-7, 0, 0], np.int32), np.array([0, 1 / 3, 0], np.float32)
+    n, x = np.array([-7, 0, 0, 0, 0], np.int32), np.array([0, 1 / 3, 0, 0.1], np.float32)
     call(words, n, x, real="float32")
     key = np.uint32(2**32 - 7)
     with np.errstate(over="ignore"):
@@ -171,6 +281,8 @@ def test_words_have_no_sign_and_singles_stay_single():
     assert n[2] == 1
     assert x[0] == np.float32(0.1) * x[1]
     assert x[2] == np.float32(0.1 * np.float64(x[1]))
+    assert n[3] == 2
+    assert n[4] == 1
 
 
 @inlined
@@ -208,7 +320,7 @@ def refused_return(a: Doubles) -> None:
 
 
 def refused_arguments(a: Doubles) -> None:
-    add_one.function(a)
+    add_one(a)
 
 
 def refused_floats(a: Doubles) -> None:
@@ -224,6 +336,158 @@ def refused_iteration(a: Doubles) -> None:
         x += 1
 
 
+@inlined
+def leaves_in_branches(x: float) -> float:
+    if x > 0:
+        return x
+    else:  # noqa: RET505  # that is the point
+        return 0.0
+
+
+@inlined
+def by_keyword(x: float, *, y: float) -> float:
+    return x + y
+
+
+@block
+def cut_off(x: float) -> int:
+    return x
+
+
+@block
+def says_nothing(x: float):
+    return x
+
+
+def refused_return_in_branches(a: Doubles) -> None:
+    a[0] = leaves_in_branches(a[1])
+    a[1] = 7
+
+
+def refused_keywords(a: Doubles) -> None:
+    a[0] = by_keyword(a[1])
+
+
+def refused_value_without_annotation(a: Doubles) -> None:
+    a[0] = says_nothing(a[1])
+
+
+def refused_cut(a: Doubles) -> None:
+    a[0] = cut_off(a[1])
+
+
+def refused_index(a: Doubles, x: Double) -> None:
+    a[0] = a[x]
+
+
+def refused_end(a: Doubles) -> None:
+    a[0] = a[-1]
+
+
+def refused_range(a: Doubles, x: Double) -> None:
+    for i in range(x):
+        a[i] = 0
+
+
+def refused_step(a: Doubles) -> None:
+    for i in range(0, 8, 0):
+        a[i] = 0
+
+
+def refused_else_of_for(a: Doubles) -> None:
+    for i in range(3):
+        a[i] = 0
+    else:
+        a[0] = 1
+
+
+def refused_else_of_while(a: Doubles) -> None:
+    while a[0] < 3:
+        a[0] += 1
+    else:
+        a[0] = 1
+
+
+def refused_name_of_a_branch(a: Doubles, k: Int) -> None:
+    if k > 0:
+        x = 1
+    a[0] = x
+
+
+def refused_name_of_the_other_branch(a: Doubles, k: Int) -> None:
+    if k > 0:
+        x = 1
+        a[1] = x
+    else:
+        a[0] = x
+
+
+def refused_name_of_a_loop(a: Doubles, k: Int) -> None:
+    for i in range(k):
+        x = i
+    a[0] = x
+
+
+def refused_name_too_early(a: Doubles) -> None:
+    a[0] = LIMIT  # noqa: F823  # that is the point
+    LIMIT = 3  # noqa: F841
+
+
+def refused_type_left_by_a_branch(a: Doubles, k: Int) -> None:
+    for _ in range(3):
+        x = 0
+        while k > 0:
+            x = 0.5
+        a[0] = x
+
+
+def refused_operand(a: Doubles, k: Int) -> None:
+    a[0] = k or a[1]
+
+
+def refused_size(n: Ints) -> None:
+    n[0] = np.uint32(n[1]) + 0x100000000
+
+
+def refused_shift(a: Doubles, k: Int) -> None:
+    a[0] = k << 64
+
+
+def refused_shift_of_a_negative(a: Doubles) -> None:
+    a[0] = -LIMIT >> 1
+
+
+def refused_division(a: Doubles, k: Int) -> None:
+    a[0] = k // 0
+
+
+def refused_power(a: Doubles) -> None:
+    a[0] = LIMIT**2
+
+
+def refused_comparison_of_lanes(x: Reals) -> None:
+    if load(x, 0) > load(x, 8):
+        x[0] = 0
+
+
+def refused_nothing(a: Doubles) -> None:
+    x = add_one(a, 1)
+    a[0] = x
+
+
+def refused_several(a: Doubles) -> None:
+    x = halved(a[0])
+    a[0] = x[1]
+
+
+def refused_attribute(a: Doubles) -> None:
+    a[0] = a.type
+
+
+def refused_more_arguments(a: Doubles, x: Double) -> None:
+    a[0] = int(x, 16)
+
+
 @pytest.mark.parametrize(
     ("function", "words"),
     [
@@ -236,6 +500,30 @@ def refused_iteration(a: Doubles) -> None:
         (refused_floats, "min and max are of whole numbers"),
         (refused_lanes, "lanes of different types"),
         (refused_iteration, "a loop goes over a range"),
+        (refused_return_in_branches, "may return at its end only"),
+        (refused_keywords, "arguments by place only"),
+        (refused_index, "double does not become i64"),
+        (refused_end, "no end to count back from"),
+        (refused_range, "double does not become i64"),
+        (refused_step, "step of a range is not zero"),
+        (refused_else_of_for, "its loop no else"),
+        (refused_else_of_while, "a loop has no else"),
+        (refused_name_of_a_branch, "x has no value here, or not on every way"),
+        (refused_name_of_the_other_branch, "x has no value here"),
+        (refused_name_of_a_loop, "x has no value here, or not on every way"),
+        (refused_name_too_early, "LIMIT has no value here"),
+        (refused_type_left_by_a_branch, "x is i64 outside of this loop"),
+        (refused_operand, "`and` and `or` give truth values"),
+        (refused_size, "4294967296 does not fit into i32"),
+        (refused_shift, "cannot be shifted by 64"),
+        (refused_shift_of_a_negative, "cannot be shifted to the right"),
+        (refused_division, "division by zero"),
+        (refused_power, "there is no Pow of i64"),
+        (refused_comparison_of_lanes, "there is no Gt of <8 x float>"),
+        (refused_nothing, "is expected here, not nothing"),
+        (refused_several, "is expected here, not several values"),
+        (refused_attribute, "only modules have attributes"),
+        (refused_more_arguments, "positional arguments"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
@@ -246,3 +534,49 @@ def test_what_is_not_understood_is_refused_with_its_line(function, words):
     first = function.__code__.co_firstlineno
     assert first < line < first + 8
     assert __file__ in str(error.value)
+
+
+def refused_annotation(a: Doubles, k: int) -> None:
+    a[0] = k
+
+
+def refused_defaults(a: Doubles, k: Int = 3) -> None:
+    a[0] = k
+
+
+def refused_result(a: Doubles) -> Doubles:
+    return a
+
+
+@block
+def ends_without(x: float) -> float:
+    while x > 0:
+        x -= 1
+
+
+def refused_open_end(a: Doubles) -> None:
+    a[0] = ends_without(a[1])
+
+
+@pytest.mark.parametrize(
+    ("function", "at", "words"),
+    [
+        (refused_annotation, refused_annotation, "annotated Int, Double, Ints, Doubles, Reals, not int"),
+        (refused_defaults, refused_defaults, "without defaults"),
+        (refused_result, refused_result, "must give None, int or float"),
+        (refused_value_without_annotation, says_nothing.function, "says so: -> int or -> float"),
+        (refused_cut, cut_off.function, "double does not become i64"),
+        (refused_open_end, ends_without.function, "reached without a return"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_what_a_function_takes_and_gives_is_refused_where_it_is_defined(function, at, words):
+    with pytest.raises(KernelError, match=words) as error:
+        translate(function, "entry", "float32")
+    first = at.__code__.co_firstlineno
+    assert first <= int(str(error.value).split()[1]) < first + 4
+
+
+def test_other_dtypes_are_refused():
+    with pytest.raises(KernelError, match="float16 is not one of float32, float64"):
+        translate(swapped, "entry", "float16")

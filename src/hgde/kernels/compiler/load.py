@@ -31,7 +31,7 @@ log = logging.getLogger("hgde.kernels")
 
 Key = tuple[str, str]
 Function = Callable[..., None]
-#: Seconds after which a worker without work is sent home.
+#: Seconds after which a worker without work is stopped.
 _PATIENCE = 3.0
 _MOST_WORKERS = 4
 _KINDS: dict[str, Any] = {"i": ctypes.c_int64, "d": ctypes.c_double, "p": ctypes.c_void_p}

@@ -40,10 +40,16 @@ def tree(function: Callable[..., Any]) -> ast.FunctionDef:
 
 
 def parameters(function: Callable[..., Any]) -> list[ast.arg]:
+    """What a function takes, in order."""
     given = tree(function).args
     if given.posonlyargs or given.vararg or given.kwonlyargs or given.kwarg or given.defaults:
         raise KernelError(f"{function.__name__} takes arguments by place only, without defaults")
     return given.args
+
+
+def signature(function: Callable[..., None]) -> list[str]:
+    """The kinds of a kernel's arguments, as they are annotated."""
+    return [ast.unparse(argument.annotation) if argument.annotation else "" for argument in parameters(function)]
 
 
 @cache

@@ -3,7 +3,7 @@
 Understood are assignments, also to several names at once and to entries of arrays; ``for`` over ``range``, with a
 step that is positive or a constant; ``while``, ``if`` and ``x if condition else y``, of which only the branch taken is
 computed; arithmetic, comparisons, ``and``, ``or``, ``not``; and calls of blocks, plain functions, instructions and the
-few built-ins below. They mean what they mean in Python, but for the size of numbers
+few built-ins of the dialect. They mean what they mean in Python, but for the size of numbers
 (:mod:`~hgde.kernels.compiler.values`). Anything else is refused with its line. A condition that is known in advance
 leaves one of its branches.
 
@@ -22,17 +22,26 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
 
 from hgde.kernels.compiler import values
 from hgde.kernels.compiler.dialect import Block, Instruction
-from hgde.kernels.compiler.scopes import Names, Variable, met, parameters, refused_at, tree
-from hgde.kernels.compiler.values import DOUBLE, SINGLE, TRUTH, VOID, WHOLE, WORD, KernelError, converted, written
+from hgde.kernels.compiler.scopes import Names, Variable, met, parameters, refused_at, signature, tree
+from hgde.kernels.compiler.values import (
+    BUILT_IN,
+    DOUBLE,
+    SINGLE,
+    TRUTH,
+    VOID,
+    WHOLE,
+    WORD,
+    KernelError,
+    converted,
+    written,
+)
 
 _REALS = {"float32": SINGLE, "float64": DOUBLE}
 _RETURNS = {"None": VOID, "int": WHOLE, "float": DOUBLE}
-_CONVERSIONS = {int: WHOLE, np.float32: SINGLE, np.float64: DOUBLE, np.uint32: WORD}
 
 
 def translate(function: Callable[..., None], symbol: str, real: str) -> str:
@@ -53,11 +62,6 @@ def translate(function: Callable[..., None], symbol: str, real: str) -> str:
     return str(program.module)
 
 
-def signature(function: Callable[..., None]) -> list[str]:
-    """The kinds of a kernel's arguments, as they are annotated."""
-    return [ast.unparse(argument.annotation) if argument.annotation else "" for argument in parameters(function)]
-
-
 class _Program:
     """The functions of one kernel."""
 
@@ -68,7 +72,10 @@ class _Program:
     def block(self, function: Callable[..., Any], kinds: Sequence[Any]) -> Any:
         key = (function, *(str(kind) for kind in kinds))
         if key not in self._blocks:
+            self._blocks[key] = None
             self._blocks[key] = self.define(function, kinds, f"{function.__module__}.{function.__name__}")
+        if self._blocks[key] is None:
+            raise KernelError(f"{function.__name__} calls itself")
         return self._blocks[key]
 
     def define(self, function: Callable[..., Any], kinds: Sequence[Any], name: str) -> Any:
@@ -80,8 +87,9 @@ class _Program:
         entry, first = made.append_basic_block(), made.append_basic_block()
         body = _Body(self, ir.IRBuilder(entry), ir.IRBuilder(first), gives)
         body.statements(definition.body, body.bound(function, list(made.args)))
-        with refused_at(definition.body[-1], function):
-            body.close()
+        if not body.builder.block.is_terminated:
+            with refused_at(definition.body[-1], function):
+                body.end()
         ir.IRBuilder(entry).branch(first)
         return made
 
@@ -119,12 +127,11 @@ class _Body:
             with refused_at(statement, names.function):
                 getattr(self, f"_{type(statement).__name__}", self._unknown)(statement, names)
 
-    def close(self) -> None:
-        """The end of the function."""
-        if not self.builder.block.is_terminated:
-            if self.gives != VOID:
-                raise KernelError("the end of a function that gives something is reached without a return")
-            self.builder.ret_void()
+    def end(self) -> None:
+        """The end of the function, where no return precedes it."""
+        if self.gives != VOID:
+            raise KernelError("the end of a function that gives something is reached without a return")
+        self.builder.ret_void()
 
     def _unknown(self, node: ast.AST, names: Names) -> Any:
         raise KernelError(f"{type(node).__name__} is not understood in kernels")
@@ -196,11 +203,14 @@ class _Body:
         build.branch(condition)
         build.position_at_end(condition)
         with names.loop():
-            build.cbranch(written(self._condition(node.test, names)), body, after)
+            test = self._condition(node.test, names)
+            build.cbranch(written(test), body, after)
             build.position_at_end(body)
             self.statements(node.body, names)
         self._go_on_to(condition)
         build.position_at_end(after)
+        if test is True:  # only a return leaves it
+            build.unreachable()
 
     def _If(self, node: ast.If, names: Names) -> None:
         test = self._condition(node.test, names)
@@ -322,22 +332,20 @@ class _Body:
         build = self.builder
         then, otherwise, after = (build.append_basic_block() for _ in range(3))
         build.cbranch(test, then, otherwise)
-        ends, given = [], []
+        ends = []
         for start, part in ((then, node.body), (otherwise, node.orelse)):
             build.position_at_end(start)
-            given.append(self.value(part, names))
-            ends.append(build.block)
-        kinds = [values.type_of(one) for one in given]
-        kind = kinds[0] if kinds[0] == kinds[1] else values.common(*given)
-        result = []
-        for end, one in zip(ends, given, strict=True):
-            build.position_at_end(end)
-            result.append(converted(build, one, kind))
-            build.branch(after)
+            ends.append((self.value(part, names), build.block))
+        (one, _), (other, _) = ends
+        kind = values.type_of(one)
+        kind = kind if kind == values.type_of(other) else values.common(one, other)
         build.position_at_end(after)
         merged = build.phi(kind)
-        for one, end in zip(result, ends, strict=True):
-            merged.add_incoming(one, end)
+        for value, end in ends:
+            build.position_at_end(end)
+            merged.add_incoming(converted(build, value, kind), end)
+            build.branch(after)
+        build.position_at_end(after)
         return merged
 
     def _Subscript(self, node: ast.Subscript, names: Names) -> Any:
@@ -374,36 +382,11 @@ class _Body:
             given = [written(argument) for argument in arguments]
             result = self.builder.call(self.program.block(callee.function, [one.type for one in given]), given)
             return None if result.type == VOID else result
-        if callee in _CONVERSIONS:
-            return self._convert(callee, *arguments)
-        if callee in (min, max):
-            return self._extreme(callee, *arguments)
-        if callee is abs:
-            return self._size(*arguments)
+        if callee in BUILT_IN:
+            return BUILT_IN[callee](self.builder, *arguments)
         if inspect.isfunction(callee):
             return self._written_out(callee, arguments)
         raise KernelError(f"{ast.unparse(node.func)} cannot be called in kernels")
-
-    def _convert(self, to: Any, value: Any) -> Any:
-        if values.is_constant(value):
-            return to(value)
-        return values.cut(self.builder, value) if to is int else converted(self.builder, value, _CONVERSIONS[to])
-
-    def _extreme(self, which: Any, a: Any, b: Any) -> Any:
-        if values.is_constant(a) and values.is_constant(b):
-            return which(a, b)
-        if values.common(a, b) != WHOLE:
-            raise KernelError("min and max are of whole numbers; of others see `smaller` and `larger`")
-        a, b = converted(self.builder, a, WHOLE), converted(self.builder, b, WHOLE)
-        return self.builder.select(self.builder.icmp_signed("<" if which is min else ">", a, b), a, b)
-
-    def _size(self, value: Any) -> Any:
-        if values.is_constant(value):
-            return abs(value)
-        if values.type_of(value) not in (SINGLE, DOUBLE):
-            raise KernelError("abs is of doubles and singles")
-        name = values.of_type("llvm.fabs", value.type)
-        return self.builder.call(values.known_function(self.builder, name, value.type, [value.type]), [value])
 
     def _written_out(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
         names, body = self.bound(function, arguments), tree(function).body

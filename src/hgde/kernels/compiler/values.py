@@ -17,6 +17,8 @@ processors have no vectors of the other shift. A double becomes a whole number b
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -126,12 +128,6 @@ def converted(builder: Any, value: Any, kind: Any) -> Any:
     return change(value, kind)
 
 
-def cut(builder: Any, value: Any) -> Any:
-    """A number as a whole number, without what is behind the point, as ``int`` does."""
-    real = type_of(value) in _REAL
-    return builder.fptosi(written(value), WHOLE) if real else converted(builder, value, WHOLE)
-
-
 def _lanes(builder: Any, value: Any, kind: Any) -> Any:
     if isinstance(value.type, ir.VectorType):
         change = builder.fpext if kind.element == DOUBLE else builder.fptrunc
@@ -231,3 +227,40 @@ def truth(builder: Any, value: Any) -> Any:
     if is_constant(value):
         return bool(value)
     return value if type_of(value) == TRUTH else comparison(builder, "NotEq", value, 0)
+
+
+def _cut(builder: Any, value: Any) -> Any:
+    """``int``: a number without what is behind the point."""
+    if is_constant(value):
+        return int(value)
+    return builder.fptosi(value, WHOLE) if type_of(value) in _REAL else converted(builder, value, WHOLE)
+
+
+def _rounded(to: Any, builder: Any, value: Any) -> Any:
+    """numpy's types: a number as a single, a double or a word."""
+    return to(value) if is_constant(value) else converted(builder, value, type_of(to(0)))
+
+
+def _extreme(which: Any, builder: Any, a: Any, b: Any) -> Any:
+    if is_constant(a) and is_constant(b):
+        return which(a, b)
+    if common(a, b) != WHOLE:
+        raise KernelError("min and max are of whole numbers; of others see `smaller` and `larger`")
+    a, b = converted(builder, a, WHOLE), converted(builder, b, WHOLE)
+    return builder.select(builder.icmp_signed("<" if which is min else ">", a, b), a, b)
+
+
+def _size(builder: Any, value: Any) -> Any:
+    if is_constant(value):
+        return abs(value)
+    kind = type_of(value)
+    if kind not in _REAL:
+        raise KernelError("abs is of doubles and singles")
+    return builder.call(known_function(builder, of_type("llvm.fabs", kind), kind, [kind]), [value])
+
+
+#: What kernels may call besides functions of their own: ``write(builder, *arguments)`` for each.
+BUILT_IN: dict[Any, Callable[..., Any]] = {
+    int: _cut, abs: _size, **{which: partial(_extreme, which) for which in (min, max)},
+    **{to: partial(_rounded, to) for to in (np.float32, np.float64, np.uint32)},
+}  # fmt: skip

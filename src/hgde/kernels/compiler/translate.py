@@ -3,9 +3,8 @@
 Understood are assignments, also to several names at once and to entries of arrays; ``for`` over ``range``, with a
 step that is positive or a constant; ``while``, ``if`` and ``x if condition else y``, of which only the branch taken is
 computed; arithmetic, comparisons, ``and``, ``or``, ``not``; and calls of blocks, plain functions, instructions and the
-few built-ins of the dialect. They mean what they mean in Python, but for the size of numbers
-(:mod:`~hgde.kernels.compiler.values`). Anything else is refused with its line. A condition that is known in advance
-leaves one of its branches.
+few built-ins. They mean what they mean in Python, but for the size of numbers (:mod:`~hgde.kernels.compiler.values`).
+Anything else is refused with its line. A condition that is known in advance leaves one of its branches.
 
 A name that holds a double stays one when it is given a whole number or a single. Otherwise it takes the type of what it
 is given, but nowhere where several types could be meant (:mod:`~hgde.kernels.compiler.scopes`).
@@ -220,8 +219,7 @@ class _Body:
         build = self.builder
         then, otherwise, after = (build.append_basic_block() for _ in range(3))
         build.cbranch(test, then, otherwise)
-        before = dict(names.meanings)
-        ends = []
+        before, ends = dict(names.meanings), list[dict[str, Any]]()
         for start, part in ((then, node.body), (otherwise, node.orelse)):
             names.meanings = dict(before)
             build.position_at_end(start)

@@ -1,5 +1,8 @@
 """How kernels are compiled, stored and found: what makes an object stale, what happens where nothing can be written."""
 
+import ast
+import io
+import json
 import logging
 import os
 import subprocess
@@ -127,21 +130,61 @@ def test_the_folder_of_objects_changes_with_any_source_and_the_processor(tmp_pat
     compiler.target.cache_clear()
 
 
+def test_kernels_are_made_of_their_sources_only():
+    """Else an object could be used after a change of what it was made of."""
+    above = compiler.FOLDER.parents[1]
+    known = {".".join(path.relative_to(above).with_suffix("").parts) for path in compiler.sources()}
+    for path in compiler.sources():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("hgde"):
+                assert all({node.module, f"{node.module}.{name.name}"} & known for name in node.names), path
+            elif isinstance(node, ast.Import):
+                assert not any(name.name.startswith("hgde") for name in node.names), path
+
+
+def test_a_worker_that_dies_while_it_hands_over_leaves_no_broken_object(store, monkeypatch):
+    class Dying:
+        stdin = io.BytesIO()
+        stdout = io.BytesIO(json.dumps({"kinds": "p", "size": 100}).encode() + b"\nhalf of it")
+
+    monkeypatch.setattr(load, "_start", lambda: Dying())
+    key = ("sparse.drop", "float64")
+    load.function(*key)
+    kinds, code = load._stored(key)
+    assert (kinds, len(code)) == (compiler.build(*key)[0], len(compiler.build(*key)[1]))
+
+
+def test_a_kernel_asked_for_at_the_last_moment_is_not_forgotten(monkeypatch):
+    key = ("sparse.drop", "float64")
+
+    class Late:
+        def wait(self, seconds):
+            load._waiting[key] = 0  # by a thread that found all workers still there
+            return False
+
+    monkeypatch.setattr(load, "_waiting", {})
+    monkeypatch.setattr(load, "_workers", 1)
+    monkeypatch.setattr(load, "_arrival", Late())
+    assert load._next() == key
+    assert load._workers == 1
+
+
 def test_a_kernel_that_cannot_be_compiled_says_why(store):
     with pytest.raises(RuntimeError, match=r"edges.no_such_kernel could not be compiled"):
         load.function("edges.no_such_kernel", "float32")
 
 
-def test_a_process_that_finds_its_kernels_stored_does_not_load_numba():
+def test_a_process_that_finds_its_kernels_stored_loads_no_compiler():
     code = (
         "import sys, torch; from hgde.kernels import exp_origin; exp_origin(torch.zeros(2, 3), torch.tensor(1.0));"
-        "exp_origin(torch.ones(2, 3), torch.tensor(1.0)); print('numba' in sys.modules)"
+        "exp_origin(torch.ones(2, 3), torch.tensor(1.0)); "
+        "print({'numba', 'hgde.kernels.compiler.translate', 'hgde.kernels.compiler.values'} & set(sys.modules))"
     )
     for _ in range(2):
         done = subprocess.run(
             [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": SOURCE}, capture_output=True, text=True
         )
-    assert done.stdout.split() == ["False"]
+    assert done.stdout.split() == ["set()"]
 
 
 def test_unknown_parts_are_refused():

@@ -1,6 +1,7 @@
 """From a Python function to machine code, in seconds. Nothing here knows of graphs or of geometry.
 
-``dialect`` is the language of kernels, ``values`` its types and arithmetic, ``translate`` makes LLVM's program of a
-syntax tree, ``build`` an object of the program, ``load`` finds an object or has it made by a worker process. A process
-that finds its kernels stored imports ``load`` and ``build`` only, and compiles nothing.
+``dialect`` is the language of kernels, ``values`` its types and arithmetic, ``scopes`` what its names mean,
+``translate`` makes LLVM's program of a syntax tree, ``build`` an object of the program, ``load`` finds an object or has
+it made by a worker process. A process that finds its kernels stored imports ``load`` and ``build`` only, and compiles
+nothing.
 """

@@ -72,7 +72,8 @@ def build(name: str, real: str) -> tuple[str, bytes]:
     """
     import llvmlite.binding as llvm
 
-    from hgde.kernels.compiler.translate import signature, translate
+    from hgde.kernels.compiler.scopes import signature
+    from hgde.kernels.compiler.translate import translate
 
     module, _, function = name.partition(".")
     python = getattr(importlib.import_module(f"hgde.kernels.cpu.{module}"), function)
@@ -91,9 +92,9 @@ def build(name: str, real: str) -> tuple[str, bytes]:
     tuning.loop_vectorization = tuning.slp_vectorization = True
     passes = llvm.create_pass_builder(machine, tuning)
     passes.getModulePassManager().run(code, passes)
-    open_ends = [f.name for f in code.functions if f.is_declaration and not f.name.startswith(_KNOWN)]
-    if open_ends:
-        raise TypeError(f"kernel {name} allocates or can raise: it needs {', '.join(open_ends)}")
+    needed = [f.name for f in code.functions if f.is_declaration and not f.name.startswith(_KNOWN)]
+    if needed:
+        raise TypeError(f"kernel {name} calls {', '.join(needed)}, which is not there on every machine")
     return "".join(_KINDS[kind] for kind in signature(python)), machine.emit_object(code)
 
 

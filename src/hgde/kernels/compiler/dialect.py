@@ -7,8 +7,9 @@ A *kernel* is what is called from outside; its annotations are its signature:
     Reals    pointer to numbers of the kernel's dtype: there is one object for float32 and one for float64
 
 It is made of *blocks*, functions of their own in the machine code, of plain functions, which are written out where they
-are called (marked :func:`inlined` where nothing else is done with them), and of *instructions*, which say in LLVM's
-words what Python cannot. :mod:`~hgde.kernels.compiler.translate` tells which Python is understood, and
+are called (marked :func:`inlined` where they serve nothing else), and of *instructions*, which say in LLVM's words what
+Python cannot. Blocks and plain functions are compiled for whatever types they are given; the annotations of their
+arguments are for readers. :mod:`~hgde.kernels.compiler.translate` says which Python is understood, and
 :mod:`~hgde.kernels.cpu.lanes` how vectors are written.
 """
 
@@ -37,7 +38,7 @@ def inlined(function: Callable[..., Any]) -> Any:
 
 @dataclass(frozen=True)
 class Block:
-    """A function that machine code calls: compiled once for each kernel that uses it."""
+    """A function that machine code calls: compiled once for each kernel and the types it is given."""
 
     function: Callable[..., Any]
 
@@ -49,7 +50,7 @@ def block(function: Callable[..., Any]) -> Any:
 
 @dataclass(frozen=True)
 class Instruction:
-    """What LLVM is told directly: ``write(builder, *arguments)`` returns a value or nothing."""
+    """What Python cannot say: ``write(builder, *arguments)`` says it in LLVM's words and returns a value or nothing."""
 
     write: Callable[..., Any]
 

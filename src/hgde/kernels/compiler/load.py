@@ -31,7 +31,7 @@ log = logging.getLogger("hgde.kernels")
 
 Key = tuple[str, str]
 Function = Callable[..., None]
-#: Seconds after which a worker without work is sent home.
+#: Seconds after which a worker without work is stopped.
 _PATIENCE = 3.0
 _MOST_WORKERS = 4
 _KINDS: dict[str, Any] = {"i": ctypes.c_int64, "d": ctypes.c_double, "p": ctypes.c_void_p}
@@ -169,7 +169,8 @@ def _next() -> Key | None:
     until = time.monotonic() + _PATIENCE
     with _lock:
         while not _waiting:
-            if not _arrival.wait(max(until - time.monotonic(), 0.0)):
+            # A kernel that comes at the last moment is looked for once more: nobody else may be there to take it.
+            if not _arrival.wait(max(until - time.monotonic(), 0.0)) and not _waiting:
                 _workers -= 1
                 return None
         key = min(_waiting, key=_waiting.__getitem__)
@@ -220,6 +221,8 @@ def _converse(process: subprocess.Popen[bytes], key: Key) -> tuple[str, bytes]:
     process.stdin.flush()
     header = json.loads(process.stdout.readline())  # an empty line, from a worker that died, is a ValueError
     code = process.stdout.read(header["size"])
+    if len(code) != header["size"]:
+        raise ValueError(f"the worker died while it handed over {key[0]}")
     if "error" in header:
         raise RuntimeError(f"kernel {key[0]} could not be compiled for {key[1]}:\n{header['error']}")
     return header["kinds"], code

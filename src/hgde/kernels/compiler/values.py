@@ -1,6 +1,6 @@
 """Values of kernels and what can be done with them: types, conversions, arithmetic.
 
-A value is a constant of Python, folded as long as it meets its like, or a value of LLVM, of one of these types:
+A value is a constant of Python, folded as long as it meets constants, or a value of LLVM, of one of these types:
 
     whole numbers of 64 bits, with a sign        doubles, singles
     words: whole numbers of 32 bits, without     eight of either, as lanes
@@ -8,12 +8,17 @@ A value is a constant of Python, folded as long as it meets its like, or a value
 
 A whole number beside a double or a single becomes a double, and so does a single beside a double; a number beside lanes
 becomes lanes of their type. Python's own constants are doubles and whole numbers; numpy's are singles and words.
-Nothing is reordered, and ``>>`` shifts in zeros.
+Constants are folded by the same rules. Nothing is reordered.
+
+Whole numbers are not Python's in two ways: they wrap at 64 bits (words at 32), and ``>>`` shifts in zeros, since many
+processors have no vectors of the other shift. A double becomes a whole number by ``int`` only.
 """
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +29,8 @@ WHOLE, WORD, TRUTH = ir.IntType(64), ir.IntType(32), ir.IntType(1)
 DOUBLE, SINGLE = ir.DoubleType(), ir.FloatType()
 VOID = ir.VoidType()
 _REAL = (SINGLE, DOUBLE)
+_NUMBERS = {WHOLE: int, WORD: np.uint32, DOUBLE: float, SINGLE: np.float32}
+_RANGES = {WHOLE: (-(2**63), 2**63 - 1), WORD: (-(2**31), 2**32 - 1)}  # entries of arrays have signs, words have none
 _FOLDED = {
     "Add": operator.add, "Sub": operator.sub, "Mult": operator.mul, "Div": operator.truediv,
     "FloorDiv": operator.floordiv, "Mod": operator.mod, "BitAnd": operator.and_, "BitOr": operator.or_,
@@ -42,6 +49,8 @@ _SIGNS = {"Eq": "==", "NotEq": "!=", "Lt": "<", "LtE": "<=", "Gt": ">", "GtE": "
 class KernelError(TypeError):
     """A kernel says something that the dialect has no meaning for."""
 
+    has_line = False
+
 
 def known_function(builder: Any, name: str, gives: Any, takes: list[Any]) -> Any:
     """A function that LLVM or the C library has, declared once in a program."""
@@ -56,11 +65,11 @@ def of_type(name: str, kind: Any) -> str:
 
 
 def is_constant(value: Any) -> bool:
-    return isinstance(value, bool | int | float | np.number)
+    return isinstance(value, int | float | np.float32 | np.uint32)
 
 
 def is_lanes(value: Any) -> bool:
-    return not is_constant(value) and isinstance(value.type, ir.VectorType)
+    return isinstance(type_of(value), ir.VectorType)
 
 
 def lanes_of(element: Any) -> Any:
@@ -69,32 +78,40 @@ def lanes_of(element: Any) -> Any:
 
 
 def type_of(value: Any) -> Any:
-    """The type that a value has, or that a constant takes when it meets none of its like."""
-    if not is_constant(value):
+    """The type that a value has, or that a constant takes when it meets no other."""
+    if isinstance(value, ir.Value):
         return value.type
+    if not is_constant(value):
+        what = {type(None): "nothing", tuple: "several values"}.get(type(value), f"{value!r}")
+        raise KernelError(f"a number, lanes or an array is expected here, not {what}")
     if isinstance(value, bool):
         return TRUTH
     if isinstance(value, np.float32):
         return SINGLE
     if isinstance(value, np.uint32):
         return WORD
-    return DOUBLE if isinstance(value, float | np.floating) else WHOLE
+    return DOUBLE if isinstance(value, float) else WHOLE
 
 
 def written(value: Any) -> Any:
     """A value that instructions take."""
-    if not is_constant(value):
-        return value
     kind = type_of(value)
-    return ir.Constant(kind, float(value) if kind in _REAL else int(value))
+    return _constant(value, kind) if is_constant(value) else value
+
+
+def _constant(value: Any, kind: Any) -> Any:
+    if kind in _REAL:
+        return ir.Constant(kind, float(value))
+    least, most = _RANGES.get(kind, (0, 1))
+    if not least <= value <= most:
+        raise KernelError(f"{value} does not fit into {kind}")
+    return ir.Constant(kind, int(value))
 
 
 def converted(builder: Any, value: Any, kind: Any) -> Any:
-    """A number as one of another type."""
-    if is_constant(value) and kind in _REAL:
-        return ir.Constant(kind, float(value))
-    if is_constant(value) and kind in (WHOLE, WORD) and not isinstance(value, float | np.floating):
-        return ir.Constant(kind, int(value))
+    """A number as one of another type, where that can be done without being asked for."""
+    if is_constant(value) and (kind in _REAL or (kind in (WHOLE, WORD) and type_of(value) not in _REAL)):
+        return _constant(value, kind)
     value = written(value)
     given = value.type
     if given == kind:
@@ -104,8 +121,7 @@ def converted(builder: Any, value: Any, kind: Any) -> Any:
     change = {
         (SINGLE, DOUBLE): builder.fpext, (DOUBLE, SINGLE): builder.fptrunc, (WHOLE, DOUBLE): builder.sitofp,
         (WHOLE, SINGLE): builder.sitofp, (TRUTH, WHOLE): builder.zext, (TRUTH, DOUBLE): builder.uitofp,
-        (WHOLE, WORD): builder.trunc, (WORD, WHOLE): builder.zext, (DOUBLE, WHOLE): builder.fptosi,
-        (SINGLE, WHOLE): builder.fptosi,
+        (TRUTH, SINGLE): builder.uitofp, (WHOLE, WORD): builder.trunc, (WORD, WHOLE): builder.zext,
     }.get((given, kind))  # fmt: skip
     if change is None:
         raise KernelError(f"{given} does not become {kind}")
@@ -144,9 +160,11 @@ def common(*values: Any) -> Any:
 
 def arithmetic(builder: Any, name: str, a: Any, b: Any) -> Any:
     """``a op b``; ``name`` is that of Python's syntax tree."""
-    if is_constant(a) and is_constant(b):
-        return _FOLDED[name](a, b)
     kind = common(a, b)
+    if name in ("LShift", "RShift") and is_constant(b) and not 0 <= b < getattr(kind, "width", 0):
+        raise KernelError(f"{kind} cannot be shifted by {b}")
+    if is_constant(a) and is_constant(b):
+        return _fold(name, a, b, kind)
     if name == "Div" and kind in (WHOLE, WORD):
         kind = DOUBLE
     element = kind.element if isinstance(kind, ir.VectorType) else kind
@@ -158,24 +176,38 @@ def arithmetic(builder: Any, name: str, a: Any, b: Any) -> Any:
     raise KernelError(f"there is no {name} of {kind}")
 
 
+def _fold(name: str, a: Any, b: Any, kind: Any) -> Any:
+    if name not in _FOLDED:
+        raise KernelError(f"there is no {name} of {kind}")
+    if name == "RShift" and a < 0:
+        raise KernelError(f"{a} cannot be shifted to the right: zeros are shifted in")
+    with np.errstate(over="ignore"):  # words wrap
+        return _FOLDED[name](_NUMBERS[kind](a), _NUMBERS[kind](b))
+
+
 def _floored(builder: Any, name: str, a: Any, b: Any) -> Any:
-    """Quotient or rest as in Python, whose rest has the divisor's sign; divisors are positive."""
+    """Quotient or rest as in Python, whose rest has the divisor's sign."""
+    if is_constant(b) and b == 0:
+        raise KernelError("division by zero")
     if is_constant(b) and b > 0 and b & (b - 1) == 0:
         return builder.ashr(a, WHOLE(b.bit_length() - 1)) if name == "FloorDiv" else builder.and_(a, WHOLE(b - 1))
-    divisor = converted(builder, b, WHOLE)
+    divisor, zero = converted(builder, b, WHOLE), WHOLE(0)
     rest = builder.srem(a, divisor)
-    below = builder.icmp_signed("<", rest, WHOLE(0))
+    signs_differ = builder.icmp_signed("<", builder.xor(rest, divisor), zero)
+    off = builder.and_(signs_differ, builder.icmp_signed("!=", rest, zero))
     if name == "Mod":
-        return builder.select(below, builder.add(rest, divisor), rest)
+        return builder.select(off, builder.add(rest, divisor), rest)
     quotient = builder.sdiv(a, divisor)
-    return builder.select(below, builder.sub(quotient, WHOLE(1)), quotient)
+    return builder.select(off, builder.sub(quotient, WHOLE(1)), quotient)
 
 
 def comparison(builder: Any, name: str, a: Any, b: Any) -> Any:
+    kind = common(a, b)
+    if name not in _SIGNS or isinstance(kind, ir.VectorType):
+        raise KernelError(f"there is no {name} of {kind}")
     if is_constant(a) and is_constant(b):
-        return bool(_FOLDED[name](a, b))
-    kind, sign = common(a, b), _SIGNS[name]
-    a, b = converted(builder, a, kind), converted(builder, b, kind)
+        return bool(_fold(name, a, b, kind))
+    sign, a, b = _SIGNS[name], converted(builder, a, kind), converted(builder, b, kind)
     if kind in _REAL:
         # NaN equals nothing, itself included, and is neither more nor less.
         return builder.fcmp_unordered(sign, a, b) if sign == "!=" else builder.fcmp_ordered(sign, a, b)
@@ -185,11 +217,50 @@ def comparison(builder: Any, name: str, a: Any, b: Any) -> Any:
 def negative(builder: Any, value: Any) -> Any:
     if is_constant(value):
         return -value
-    return builder.neg(value) if value.type == WHOLE else builder.fneg(value)
+    kind = common(value, value)  # truth values count as whole numbers
+    value = converted(builder, value, kind)
+    return builder.neg(value) if kind in (WHOLE, WORD) else builder.fneg(value)
 
 
 def truth(builder: Any, value: Any) -> Any:
     """A value as the condition of a branch."""
     if is_constant(value):
         return bool(value)
-    return value if value.type == TRUTH else comparison(builder, "NotEq", value, 0)
+    return value if type_of(value) == TRUTH else comparison(builder, "NotEq", value, 0)
+
+
+def _cut(builder: Any, value: Any) -> Any:
+    """``int``: a number without what is behind the point."""
+    if is_constant(value):
+        return int(value)
+    return builder.fptosi(value, WHOLE) if type_of(value) in _REAL else converted(builder, value, WHOLE)
+
+
+def _rounded(to: Any, builder: Any, value: Any) -> Any:
+    """numpy's types: a number as a single, a double or a word."""
+    return to(value) if is_constant(value) else converted(builder, value, type_of(to(0)))
+
+
+def _extreme(which: Any, builder: Any, a: Any, b: Any) -> Any:
+    if is_constant(a) and is_constant(b):
+        return which(a, b)
+    if common(a, b) != WHOLE:
+        raise KernelError("min and max are of whole numbers; of others see `smaller` and `larger`")
+    a, b = converted(builder, a, WHOLE), converted(builder, b, WHOLE)
+    return builder.select(builder.icmp_signed("<" if which is min else ">", a, b), a, b)
+
+
+def _size(builder: Any, value: Any) -> Any:
+    if is_constant(value):
+        return abs(value)
+    kind = type_of(value)
+    if kind not in _REAL:
+        raise KernelError("abs is of doubles and singles")
+    return builder.call(known_function(builder, of_type("llvm.fabs", kind), kind, [kind]), [value])
+
+
+#: What kernels may call besides functions of their own: ``write(builder, *arguments)`` for each.
+BUILT_IN: dict[Any, Callable[..., Any]] = {
+    int: _cut, abs: _size, **{which: partial(_extreme, which) for which in (min, max)},
+    **{to: partial(_rounded, to) for to in (np.float32, np.float64, np.uint32)},
+}  # fmt: skip

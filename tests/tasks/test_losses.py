@@ -343,6 +343,8 @@ def test_the_temperature_fits_the_validation_part():
     assert task.temperature(2.5 * right[:30], truth[:30]) != 1.0
     repeated = task.temperature(2.5 * right[:30].repeat(9, 1), truth[:30].repeat(9))
     assert 1.0 < task.temperature(2.5 * right[:30], truth[:30]) < repeated, "few items move it less far"
+    flat = task.temperature(torch.zeros(60, 3), truth[:60])
+    assert flat == pytest.approx(1.0, abs=0.01), "where the truth says nothing it stays what it was thought to be"
 
 
 def test_log_odds_are_divided_by_the_temperature_only_when_scoring():

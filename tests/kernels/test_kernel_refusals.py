@@ -175,7 +175,7 @@ def refused_name_of_a_loop(a: Doubles, k: Int) -> None:
 
 def refused_name_too_early(a: Doubles) -> None:
     a[0] = LIMIT  # noqa: F823  # that is the point
-    LIMIT = 3  # noqa: F841
+    LIMIT = 3  # noqa: F841  # what is tested
 
 
 def refused_type_left_by_a_branch(a: Doubles, k: Int) -> None:

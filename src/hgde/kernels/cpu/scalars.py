@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from hgde.kernels.compiler.dialect import inlined, instruction
-from hgde.kernels.compiler.values import DOUBLE, WHOLE
+from hgde.kernels.compiler.values import DOUBLE, SINGLE, WHOLE, WORD
 from hgde.kernels.cpu.lanes import fma, larger, root, smaller
 
 _SERIES_BELOW = 1e-2
@@ -22,14 +22,14 @@ _TWO_52 = 4503599627370496.0
 
 @instruction
 def bits(builder: Any, x: Any) -> Any:
-    """The bit pattern of a double."""
-    return builder.bitcast(x, WHOLE)
+    """The bit pattern of a double, or of a single as a word."""
+    return builder.bitcast(x, WORD if x.type == SINGLE else WHOLE)
 
 
 @instruction
 def from_bits(builder: Any, n: Any) -> Any:
-    """The double with a bit pattern."""
-    return builder.bitcast(n, DOUBLE)
+    """The double with a bit pattern, or the single with that of a word."""
+    return builder.bitcast(n, SINGLE if n.type == WORD else DOUBLE)
 
 
 @inlined

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from hgde.diffusion.recording import record
 from hgde.kernels import (
@@ -28,6 +29,7 @@ from hgde.kernels import (
 )
 from hgde.kernels.cpu.sizes import EXP, LOG, TRANSLATE
 from hgde.kernels.ops import attending, attention, diffusion, encoding, following, graphs, maps, pairs, sparse
+from hgde.kernels.ops.register import registered
 from hgde.solvers.registry import resolve
 from kernels.graphs import awkward, points, vectors, weights
 from kernels.test_sparse import features
@@ -105,7 +107,25 @@ def samples(dtype=torch.float64, nodes=9, width=3):
 def test_torch_finds_nothing_wrong(name, dtype):
     operator, args = samples(dtype)[name]
     # The tolerance is for float32: with a compiled backward pass the order of a few sums outside the kernels differs.
-    torch.library.opcheck(operator, args, rtol=1e-4, atol=1e-5)
+    torch.library.opcheck(registered(operator), args, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", samples())
+def test_a_plain_call_gives_what_the_registered_operation_gives(name):
+    call, args = samples()[name]
+    for ours, torchs in zip(*(flat(function(*args)) for function in (call, registered(call))), strict=True):
+        assert torch.equal(ours, torchs)
+        assert ours.requires_grad == torchs.requires_grad
+
+
+def test_a_call_that_is_traced_is_seen_by_torch():
+    call, args = samples()["drop"]
+    traced = make_fx(lambda *tensors: call(*tensors, args[-1]))(*args[:-1])
+    assert torch.ops.hgde.drop_raw.default in [node.target for node in traced.graph.nodes]
+
+
+def flat(result):
+    return result if isinstance(result, tuple) else (result,)
 
 
 def public():

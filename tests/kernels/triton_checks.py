@@ -6,6 +6,7 @@ import torch
 from hgde.geometry import PoincareBall
 from hgde.kernels import EdgeWeights, diffuse, tangent_sum
 from hgde.kernels import triton as by_triton
+from hgde.kernels.ops.register import registered
 from hgde.kernels.triton import edges, step
 from kernels.graphs import awkward, points, weights
 
@@ -68,7 +69,7 @@ def test_gradcheck_and_second_derivatives_refused():
 
 def test_torch_finds_nothing_wrong():
     graph, values, z, _, c, _ = problem(True, 7, 3)
-    torch.library.opcheck(step.edge_sum, (z, values, c, graph.indptr, graph.indices), rtol=1e-6, atol=1e-8)
+    torch.library.opcheck(registered(step.edge_sum), (z, values, c, graph.indptr, graph.indices), rtol=1e-6, atol=1e-8)
 
 
 def test_the_same_bits_twice():

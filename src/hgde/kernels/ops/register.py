@@ -7,6 +7,7 @@ A gradient is an operation of its own, and refuses to be differentiated again un
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from torch.nn import functional
 Implementation = Callable[..., Any]
 LANES = 8
 _library = torch.library.Library("hgde", "DEF")
+_NO_DISPATCH = Tensor.__torch_dispatch__
 
 
 def operation(
@@ -25,7 +27,7 @@ def operation(
     save: Callable[..., None] | None = None,
     devices: Sequence[str] = ("CPU",),
 ) -> Callable[[Implementation], Any]:
-    """Register the decorated function as ``torch.ops.hgde.<name>``.
+    """Register the decorated function as ``torch.ops.hgde.<name>``, and give it back with its gradient.
 
     Args:
         schema: name, arguments and results, as torch writes them; no defaults.
@@ -46,24 +48,53 @@ def operation(
             torch.library.register_fake(f"hgde::{own}", fake, lib=_library)
             operators.append(getattr(torch.ops.hgde, own).default)
         operator, raw = operators
-        node = _node(name, raw, backward or _refusal(name), save)
+        # The raw twin has no gradient: calling it is how one gets past the other's.
+        _library.impl(name, _differentiable(name, raw, backward, save), "Autograd")
+        direct = _differentiable(name, function, backward, save)
+        takes_cpu = "CPU" in devices
 
-        # torch.library.register_autograd would do this too, at three times the cost of a small operation. The raw twin
-        # has no gradient: calling it is how one gets past the other's.
-        def differentiable(*args: Any) -> Any:
-            if torch.is_grad_enabled() and any(isinstance(a, Tensor) and a.requires_grad for a in args):
-                return node.apply(*args)
-            return raw(*args)
+        # torch's dispatcher would come to the same, at several times the cost of a small operation.
+        @wraps(function)
+        def call(*args: Any) -> Any:
+            return direct(*args) if takes_cpu and _is_eager(args) else operator(*args)
 
-        _library.impl(name, differentiable, "Autograd")
-        return operator
+        call.__name__ = name
+        return call
 
     return decorate
 
 
-def _node(name: str, raw: Any, backward: Any, save: Any) -> Any:
+def registered(call: Implementation) -> Any:
+    """What torch knows such a function by."""
+    return getattr(torch.ops.hgde, call.__name__).default
+
+
+def _is_eager(args: tuple[Any, ...]) -> bool:
+    """Whether a call is to be carried out at once: nothing traces or transforms it, and its tensors are on the CPU."""
+    if (
+        torch.compiler.is_compiling()
+        or torch._C._len_torch_dispatch_stack()
+        or torch._C._are_functorch_transforms_active()
+    ):
+        return False
+    return all(a.is_cpu and type(a).__torch_dispatch__ is _NO_DISPATCH for a in args if isinstance(a, Tensor))
+
+
+def _differentiable(name: str, function: Any, backward: Any, save: Any) -> Implementation:
+    """The function as a node of autograd where one of its arguments asks for a gradient."""
+    node = _node(name, function, backward or _refusal(name), save)
+
+    def differentiable(*args: Any) -> Any:
+        if torch.is_grad_enabled() and any(isinstance(a, Tensor) and a.requires_grad for a in args):
+            return node.apply(*args)
+        return function(*args)
+
+    return differentiable
+
+
+def _node(name: str, function: Any, backward: Any, save: Any) -> Any:
     def forward(ctx: Any, *args: Any) -> Any:
-        result = raw(*args)
+        result = function(*args)
         ctx.set_materialize_grads(False)
         if save is not None:
             save(ctx, args, result)

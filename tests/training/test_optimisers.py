@@ -13,6 +13,7 @@ from hgde.models import MODELS
 from hgde.models.base import Model, Shape
 from hgde.sections import choose
 from hgde.tasks.base import Learner, SelectNodes
+from hgde.training.adam import Adam
 from hgde.training.optimisers import Optimisers
 from hgde.training.settings import TrainingSettings
 
@@ -74,10 +75,54 @@ def test_curvatures_learn_at_the_common_rate_unless_told_otherwise():
 def test_groups_are_joined_where_nothing_differs():
     made = hyperbolic()
     adam = Optimisers(made, TrainingSettings(lr=0.01, weight_decay=0.0)).parts["adam"]
-    assert len(adam.param_groups) == 1
+    assert [{p.dtype for p in group["params"]} for group in adam.param_groups] == [{torch.float32}, {torch.float64}]
     features, *_ = made.model.feature_parameters()
     assert adam.param_groups[0]["params"][0] is features
     assert len(Optimisers(made, SETTINGS).parts["adam"].param_groups) == 4
+
+
+def stepped(kind, dtype, **options):
+    """Weights and state after some steps; one parameter has no gradient at first, another never."""
+    generator = torch.Generator().manual_seed(0)
+    shapes = ((5, 3), (3,), (), (2,))
+    weights = [nn.Parameter(torch.randn(shape, generator=generator, dtype=dtype)) for shape in shapes]
+    optimiser = kind([{"params": weights[:2], "weight_decay": 0.1}, {"params": weights[2:]}], lr=0.02, **options)
+    for count in range(6):
+        for weight in weights[:2] if count < 3 else weights[:3]:
+            weight.grad = torch.randn(weight.shape, generator=generator, dtype=dtype)
+        optimiser.step()
+    state = optimiser.state_dict()["state"]
+    return weights, [value for place in sorted(state) for value in state[place].values()]
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_adam_is_torchs_to_the_bit(dtype, fused):
+    ours, torchs = (stepped(kind, dtype, fused=fused) for kind in (Adam, torch.optim.Adam))
+    for mine, its in zip(ours, torchs, strict=True):
+        assert len(mine) == len(its)
+        assert all(torch.equal(a, b) for a, b in zip(mine, its, strict=True))
+
+
+def test_adam_takes_a_closure():
+    weight = nn.Parameter(torch.ones(2))
+    optimiser = Adam([weight], fused=True)
+    for _ in range(2):
+        assert optimiser.step(lambda: (weight * 3).sum().backward() or 7) == 7
+    assert bool((weight < 1).all())
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 100.0, float("nan")])
+def test_gradients_are_shortened_as_torch_does_it(scale):
+    ours, torchs = hyperbolic(), hyperbolic()
+    for made in (ours, torchs):
+        generator = torch.Generator().manual_seed(1)
+        for p in [*made.parameters()][1:]:
+            p.grad = scale * torch.randn(p.shape, generator=generator).to(p.dtype)
+    Optimisers(ours, SETTINGS).clip(1.0)
+    torch.nn.utils.clip_grad_norm_(torchs.parameters(), 1.0)
+    for a, b in zip(ours.parameters(), torchs.parameters(), strict=True):
+        assert (a.grad is None and b.grad is None) or torch.equal(a.grad.nan_to_num(), b.grad.nan_to_num())
 
 
 def test_rates_rise_to_their_values_over_the_first_epochs():

@@ -7,10 +7,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from hgde.geometry import Curvature
 from hgde.tasks import Learner
 from hgde.training import checkpoint
+from hgde.training.adam import Adam
 from hgde.training.settings import TrainingSettings
 
 
@@ -36,12 +38,13 @@ class Optimisers:
             {"params": vectors},
             {"params": curvatures, "lr": settings.lr_curvature or settings.lr},
         ]
+        self._parameters = [*learner.parameters()]
         self.idle = _idle(bool(features), bool(matrices), bool(curvatures), bool(vectors or points))
         groups = _merged([group for group in groups if group["params"]], settings.lr)
         fused = all(p.device.type in ("cpu", "cuda") for p in learner.parameters())
         self.parts: dict[str, torch.optim.Optimizer] = {}
         if groups:
-            self.parts["adam"] = torch.optim.Adam(groups, lr=settings.lr, fused=fused)
+            self.parts["adam"] = Adam(groups, lr=settings.lr, fused=fused)
         if points:
             from hgde.training.point_adam import PointAdam
 
@@ -60,8 +63,15 @@ class Optimisers:
             part.step()
 
     def zero_grad(self) -> None:
-        for part in self.parts.values():
-            part.zero_grad(set_to_none=True)
+        for parameter in self._parameters:
+            parameter.grad = None
+
+    def clip(self, longest: float) -> None:
+        """Shorten the gradient of all parameters together to a length, where it is longer."""
+        gradients = [parameter.grad for parameter in self._parameters if parameter.grad is not None]
+        length = get_total_norm(gradients)
+        if not float(longest / (length + 1e-6)) >= 1:  # also where it is not a number
+            clip_grads_with_norm_(self._parameters, longest, length)
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors: dict[str, Tensor] = {}
@@ -91,13 +101,16 @@ def _idle(features: bool, matrices: bool, curvatures: bool, others: bool) -> dic
 
 
 def _merged(groups: list[dict[str, Any]], lr: float) -> list[dict[str, Any]]:
-    """Neighbouring groups with the same options joined, the order of parameters kept: every group costs a call."""
+    """Neighbouring parameters with the same options and dtype in one group, in their order: every group costs a call."""
+    each = [{"lr": lr, "weight_decay": 0.0, **group, "params": [p]} for group in groups for p in group["params"]]
+
+    def kind(group: dict[str, Any]) -> tuple[Any, ...]:
+        return group["lr"], group["weight_decay"], group["params"][0].dtype
+
     merged: list[dict[str, Any]] = []
-    for group in groups:
-        full = {"lr": lr, "weight_decay": 0.0, **group}
-        last = merged[-1] if merged else None
-        if last is not None and all(last[name] == full[name] for name in ("lr", "weight_decay")):
-            last["params"] = [*last["params"], *full["params"]]
+    for group in each:
+        if merged and kind(merged[-1]) == kind(group):
+            merged[-1]["params"] += group["params"]
         else:
-            merged.append(full)
+            merged.append(group)
     return merged

@@ -14,6 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hgde.training.adam import unwatched
+
 Array = np.ndarray[Any, Any]
 
 
@@ -24,11 +26,15 @@ class PointAdam(geoopt.optim.RiemannianAdam):  # type: ignore[misc]  # geoopt is
     weight decay and stabilisation.
     """
 
+    @unwatched
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        if not all(_is_plain(group) for group in self.param_groups):
+        # Points are tensors of geoopt's own class, for which torch would go through Python at every call.
+        with torch._C.DisableTorchFunctionSubclass():
+            is_plain = all(_is_plain(group) for group in self.param_groups)
+        if not is_plain:
             return super().step(closure)
         loss = None if closure is None else closure()
-        with torch.no_grad():
+        with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
             for group in self.param_groups:
                 for point in group["params"]:
                     if point.grad is not None:
@@ -41,7 +47,7 @@ class PointAdam(geoopt.optim.RiemannianAdam):  # type: ignore[misc]  # geoopt is
             state.update(step=0, exp_avg=torch.zeros_like(point), exp_avg_sq=torch.zeros_like(point))
         state["step"] += 1
         assert point.grad is not None
-        x, g, mean, square = (t.detach().numpy() for t in (point, point.grad, state["exp_avg"], state["exp_avg_sq"]))
+        x, g, mean, square = (t.numpy() for t in (point, point.grad, state["exp_avg"], state["exp_avg_sq"]))
         c = float(point.manifold.c)  # type: ignore[attr-defined]  # a geoopt parameter
         beta1, beta2 = group["betas"]
         _step(x, g, mean, square, state["step"], c, group["lr"], beta1, beta2, group["eps"])
@@ -67,7 +73,8 @@ def _step(
     """One step in place: averages of the Riemannian gradient and of its squared length, then retraction by addition,
     projection into the ball, and transport of the average ``PT_{x -> y}(m) = gyr[y, -x] m (lambda_x / lambda_y)``."""
     x, g, m = point.astype(np.float64), gradient.astype(np.float64), mean.astype(np.float64)
-    rest_x = max(1 - c * float(x @ x), 1e-15)
+    xx = float(x @ x)
+    rest_x = max(1 - c * xx, 1e-15)
     # lambda^2 |g / lambda^2|^2 = |g|^2 / lambda^2
     shrink = 0.25 * rest_x * rest_x
     m = beta1 * m + (1 - beta1) * shrink * g
@@ -76,16 +83,17 @@ def _step(
     slope = m / (1 - beta1**count) / (np.sqrt(square.astype(np.float64) / (1 - beta2**count)) + eps)
     y = x - lr * slope
     limit = (1 - (4e-3 if point.dtype == np.float32 else 1e-5)) / c**0.5
-    length = float(y @ y) ** 0.5
-    if length > limit:
-        y *= limit / length
-    mean[:] = _transport(x, y, m, c) * (max(1 - c * float(y @ y), 1e-15) / rest_x)
+    yy = float(y @ y)
+    if yy**0.5 > limit:
+        y *= limit / yy**0.5
+        yy = float(y @ y)
+    mean[:] = _transport(x, y, m, xx, yy, c) * (max(1 - c * yy, 1e-15) / rest_x)
     point[:] = y
 
 
-def _transport(x: Array, y: Array, m: Array, c: float) -> Array:
-    """``gyr[y, -x] m``."""
-    xx, yy, xy, xm, ym = (float(a @ b) for a, b in ((x, x), (y, y), (x, y), (x, m), (y, m)))
+def _transport(x: Array, y: Array, m: Array, xx: float, yy: float, c: float) -> Array:
+    """``gyr[y, -x] m``, the squared lengths of both points being known."""
+    xy, xm, ym = float(x @ y), float(x @ m), float(y @ m)
     along_y = -c * c * ym * xx - c * xm + 2 * c * c * xy * xm
     along_x = c * ym - c * c * xm * yy
     turned: Array = m + 2 * (along_y * y + along_x * x) / max(1 - 2 * c * xy + c * c * xx * yy, 1e-15)

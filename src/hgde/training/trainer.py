@@ -243,7 +243,7 @@ class Trainer:
         with count_projections() as counter, self._own_randomness():
             value = self._backward()
             if self.settings.clip is not None:
-                torch.nn.utils.clip_grad_norm_(self.learner.parameters(), self.settings.clip)
+                self.optimisers.clip(self.settings.clip)
             self.optimisers.step(self.progress.epoch)
         if self.averaged is not None:
             self.averaged.update_parameters(self.learner)

@@ -8,9 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from hgde.geometry.numerics import is_eager
+
 #: Training keeps ``c`` in this range. Below it a ball of any reachable size is flat to float32's rounding; above it the
 #: ball's radius ``1 / sqrt(c)`` is so small that distances are mostly rounding.
 SMALLEST, LARGEST = 1e-6, 1e4
+_LOG_SMALLEST, _LOG_LARGEST = math.log(SMALLEST), math.log(LARGEST)
 
 
 class Curvature(nn.Module):
@@ -45,18 +48,21 @@ class Curvature(nn.Module):
 
     def _bounds(self) -> tuple[Any, Any]:
         """The range of ``log_scale`` that keeps ``c`` within its limits; 0 is always inside."""
-        if self.initial.device.type == "cpu" and not torch.compiler.is_compiling():
+        if self.initial.is_cpu and is_eager():
             # Numbers, not tensors: a model asks for its curvature many times an epoch, and each tensor costs a call.
-            known = math.log(float(self.initial))
-            return min(math.log(SMALLEST) - known, 0.0), max(math.log(LARGEST) - known, 0.0)
+            known = math.log(self.initial.item())
+            return min(_LOG_SMALLEST - known, 0.0), max(_LOG_LARGEST - known, 0.0)
         log = self.initial.log()
-        return (math.log(SMALLEST) - log).clamp_max(0.0), (math.log(LARGEST) - log).clamp_min(0.0)
+        return (_LOG_SMALLEST - log).clamp_max(0.0), (_LOG_LARGEST - log).clamp_min(0.0)
 
     def forward(self) -> Tensor:
         """The curvature magnitude ``c``, a 0-d tensor."""
         if not self.learnable:
             return self.initial
-        return self.initial * self.log_scale.clamp(*self._bounds()).exp()
+        low, high = self._bounds()
+        is_inside = isinstance(low, float) and low <= self.log_scale.item() <= high
+        inside = self.log_scale if is_inside else self.log_scale.clamp(low, high)
+        return self.initial * inside.exp()
 
     @property
     def at_limit(self) -> bool:

@@ -65,6 +65,19 @@ def limits(dtype: torch.dtype) -> Limits:
     return known
 
 
+def is_eager() -> bool:
+    """Whether torch computes at once, so that values may be looked at: nothing traces or transforms the program.
+
+    >>> is_eager()
+    True
+    """
+    return not (
+        torch.compiler.is_compiling()
+        or torch._C._len_torch_dispatch_stack()
+        or torch._C._are_functorch_transforms_active()
+    )
+
+
 class ProjectionCounter:
     """How many points had left the space and were projected. Counts stay on their device until ``total`` is read."""
 

@@ -101,7 +101,7 @@ def _idle(features: bool, matrices: bool, curvatures: bool, others: bool) -> dic
 
 
 def _merged(groups: list[dict[str, Any]], lr: float) -> list[dict[str, Any]]:
-    """Neighbouring parameters with the same options and dtype in one group, in their order: every group costs a call."""
+    """Neighbouring parameters with the same options and dtype in one group, in order: every group costs a call."""
     each = [{"lr": lr, "weight_decay": 0.0, **group, "params": [p]} for group in groups for p in group["params"]]
 
     def kind(group: dict[str, Any]) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
 from hgde import randomness
@@ -134,6 +134,7 @@ class Trainer:
         self.averaged: AveragedModel | None = None
         self.best: dict[str, Tensor] = {}
         self.progress = _Progress()
+        self._modules: list[nn.Module] = []
         self._times: list[float] = []
 
     def fit(self, resume: bool = False, on_epoch: Callable[[Epoch], None] | None = None) -> Outcome:
@@ -149,6 +150,8 @@ class Trainer:
         if self.settings.averaging > 0:
             # A mean of points of the ball is a point of the ball, so points may be averaged like anything else.
             self.averaged = AveragedModel(self.learner, multi_avg_fn=running_mean(self.settings.averaging))
+            self.averaged.eval()
+        self._modules = [*self.learner.modules()]
         if resume and self.path is not None and self.path.exists():
             self._restore()
         if not self.optimisers.parts and not self.best:
@@ -238,7 +241,7 @@ class Trainer:
             yield
 
     def _train_epoch(self) -> tuple[float, int]:
-        self.learner.train()
+        _set_training(self._modules, True)
         self.optimisers.zero_grad()
         with count_projections() as counter, self._own_randomness():
             value = self._backward()
@@ -285,7 +288,8 @@ class Trainer:
 
     @torch.no_grad()
     def _validate(self, loss: float, projected: int) -> Epoch:
-        learner = self._scored().eval()
+        learner = self._scored()
+        _set_training(self._modules, False)
         progress, task, part = self.progress, self.task, self.problem.parts["val"]
         predictions = self._predictions(learner, "val")
         scores = task.scores(predictions, part.truth, names=())
@@ -344,6 +348,15 @@ class Trainer:
         except (KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
             raise checkpoint.CheckpointError(f"{path} is damaged: {type(error).__name__}: {error}") from None
         self.best = {name: value.to(self.generator.device) for name, value in best.items()}
+
+
+def _set_training(modules: list[nn.Module], is_training: bool) -> None:
+    """``train()`` or ``eval()`` of a network whose parts are known; torch would walk through it at every call."""
+    for module in modules:
+        if type(module).train is nn.Module.train:
+            vars(module)["training"] = is_training
+        else:
+            module.train(is_training)
 
 
 def _checked_progress(path: Path, stored: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from hgde.geometry.numerics import is_eager
+
 Implementation = Callable[..., Any]
 LANES = 8
 _library = torch.library.Library("hgde", "DEF")
@@ -56,7 +58,7 @@ def operation(
         # torch's dispatcher would come to the same, at several times the cost of a small operation.
         @wraps(function)
         def call(*args: Any) -> Any:
-            return direct(*args) if takes_cpu and _is_eager(args) else operator(*args)
+            return direct(*args) if takes_cpu and is_eager() and _is_at_hand(args) else operator(*args)
 
         call.__name__ = name
         return call
@@ -69,14 +71,8 @@ def registered(call: Implementation) -> Any:
     return getattr(torch.ops.hgde, call.__name__).default
 
 
-def _is_eager(args: tuple[Any, ...]) -> bool:
-    """Whether a call is to be carried out at once: nothing traces or transforms it, and its tensors are on the CPU."""
-    if (
-        torch.compiler.is_compiling()
-        or torch._C._len_torch_dispatch_stack()
-        or torch._C._are_functorch_transforms_active()
-    ):
-        return False
+def _is_at_hand(args: tuple[Any, ...]) -> bool:
+    """Whether all tensors are ordinary ones on the CPU."""
     return all(a.is_cpu and type(a).__torch_dispatch__ is _NO_DISPATCH for a in args if isinstance(a, Tensor))
 
 

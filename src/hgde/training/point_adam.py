@@ -28,13 +28,10 @@ class PointAdam(geoopt.optim.RiemannianAdam):  # type: ignore[misc]  # geoopt is
 
     @unwatched
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        # Points are tensors of geoopt's own class, for which torch would go through Python at every call.
-        with torch._C.DisableTorchFunctionSubclass():
-            is_plain = all(_is_plain(group) for group in self.param_groups)
-        if not is_plain:
+        if not all(_is_plain(group) for group in self.param_groups):
             return super().step(closure)
         loss = None if closure is None else closure()
-        with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+        with torch.no_grad():
             for group in self.param_groups:
                 for point in group["params"]:
                     if point.grad is not None:

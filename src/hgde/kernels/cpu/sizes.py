@@ -27,6 +27,10 @@ def scratch(width: int, edges: int = 0) -> int:
     return BUFFERS + 7 * STRIP * width + 2 * edges
 
 
+LINE = 16
+"""Words of 32 bits in a cache line, which no two counters share."""
+
+
 EXP, LOG, TRANSLATE = range(3)
 """Maps at the origin."""
 

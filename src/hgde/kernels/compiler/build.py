@@ -68,22 +68,26 @@ def fingerprint() -> str:
 def build(name: str, real: str) -> tuple[str, bytes]:
     """The object of a kernel such as ``"edges.forward"`` for ``real`` ``"float32"`` or ``"float64"``.
 
+    ``"edges.forward@16"`` is that kernel made for rows of width ``d = 16``: loops over a row are then written out and
+    rows stay in registers.
+
     Returns its arguments' kinds, one letter each (``i`` whole number, ``d`` double, ``p`` pointer), and the object,
     which exports one symbol, :func:`symbol` of the name: the kernel as :mod:`~hgde.kernels.compiler.jobs` calls it.
     """
     import llvmlite.binding as llvm
 
-    from hgde.kernels.compiler.jobs import entry
+    from hgde.kernels.compiler.entry import entry
     from hgde.kernels.compiler.scopes import signature
     from hgde.kernels.compiler.translate import translate
 
-    module, _, function = name.partition(".")
+    general, _, width = name.partition("@")
+    module, _, function = general.partition(".")
     python = getattr(importlib.import_module(f"hgde.kernels.cpu.{module}"), function)
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     kinds = "".join(_KINDS[kind] for kind in signature(python))
     code = llvm.parse_assembly(entry(symbol(name, real), _BODY, kinds))
-    code.link_in(llvm.parse_assembly(translate(python, _BODY, real)))
+    code.link_in(llvm.parse_assembly(translate(python, _BODY, real, {"d": int(width)} if width else {})))
     for defined in code.functions:
         if not defined.is_declaration and defined.name != symbol(name, real):
             defined.linkage = "internal"
@@ -103,7 +107,7 @@ def build(name: str, real: str) -> tuple[str, bytes]:
 
 
 def symbol(name: str, real: str) -> str:
-    return f"hgde_{name.replace('.', '_')}_{real}"
+    return f"hgde_{name.replace('.', '_').replace('@', '_')}_{real}"
 
 
 def serve() -> None:

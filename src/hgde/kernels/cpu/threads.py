@@ -70,14 +70,13 @@ def _ensure(count: int) -> None:
             threading.Thread(target=_work, args=(inbox,), daemon=True, name=f"hgde-{len(_workers)}").start()
 
 
-def _buffers(size: int, count: int) -> range:
+def _buffers(size: int, count: int) -> list[int]:
     """Addresses of as many buffers of at least ``size`` doubles, kept for this thread's next call."""
     size = (size + 7) // 8 * 8
     held: Tensor | None = getattr(_scratch, "tensor", None)
     if held is None or held.numel() < size * count:
         held = _scratch.tensor = torch.zeros(size * count, dtype=torch.float64)
-    start = held.data_ptr()
-    return range(start, start + 8 * size * count, 8 * size)
+    return [held.data_ptr() + 8 * size * n for n in range(count)]
 
 
 def run(

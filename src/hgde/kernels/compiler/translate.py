@@ -85,8 +85,10 @@ class _Program:
         made = ir.Function(self.module, ir.FunctionType(gives, kinds), self.module.get_unique_name(name))
         entry, first = made.append_basic_block(), made.append_basic_block()
         body = _Body(self, ir.IRBuilder(entry), ir.IRBuilder(first), gives)
-        taken = zip(parameters(function), made.args, strict=True)
-        body.statements(definition.body, body.bound(function, [known.get(name.arg, value) for name, value in taken]))
+        arguments, names = list(made.args), [parameter.arg for parameter in parameters(function)]
+        for given, value in known.items():
+            arguments[names.index(given)] = value
+        body.statements(definition.body, body.bound(function, arguments))
         if not body.builder.block.is_terminated:
             with refused_at(definition.body[-1], function):
                 body.end()

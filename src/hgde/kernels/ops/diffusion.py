@@ -108,7 +108,7 @@ class Gradients:
     """Where a backward pass collects what the weights and the first state receive."""
 
     def __init__(self, step: Trajectory, z: Tensor, wanted: bool) -> None:
-        self.sums, self.tell = torch.empty_like(z), z.new_empty(TOLD * len(step.layout.indices))
+        self.sums, self.tell = z.new_empty(2 * z.numel()), z.new_empty(TOLD * len(step.layout.indices))
         self.z0 = torch.from_numpy(np.zeros_like(z.numpy())) if step.mode == RESIDUAL else z
         self.copies = 1
         self.values = torch.zeros_like(step.weight) if wanted and not step.channels else None

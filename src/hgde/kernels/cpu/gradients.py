@@ -5,6 +5,7 @@ gradient back to them, and then visits the row's edges once more, their neighbou
 at the sum is at hand in doubles, the dear functions of each edge were remembered, so only inner products with ``g_i``
 are new. It leaves four numbers for each edge, ``tell``: what a sender multiplies ``z_j - z_i``, ``g_i`` and ``z_j`` by,
 the last in two parts, because it is of both signs. The second pass goes by senders and only adds: nothing is scattered.
+Points and gradients lie side by side in ``g``: a sender reads both of each receiver, from anywhere in memory.
 """
 
 from __future__ import annotations

@@ -274,7 +274,7 @@ def refused_more_arguments(a: Doubles, x: Double) -> None:
 )
 def test_what_is_not_understood_is_refused_with_its_line(function, words):
     with pytest.raises(KernelError, match=words) as error:
-        translate(function, "entry", "float32")
+        translate(function, "entry", "float32", {})
     line = int(str(error.value).split()[1])
     first = function.__code__.co_firstlineno
     assert first < line < first + 8
@@ -318,11 +318,11 @@ def refused_open_end(a: Doubles) -> None:
 )
 def test_what_a_function_takes_and_gives_is_refused_where_it_is_defined(function, at, words):
     with pytest.raises(KernelError, match=words) as error:
-        translate(function, "entry", "float32")
+        translate(function, "entry", "float32", {})
     first = at.__code__.co_firstlineno
     assert first <= int(str(error.value).split()[1]) < first + 4
 
 
 def test_other_dtypes_are_refused():
     with pytest.raises(KernelError, match="float16 is not one of float32, float64"):
-        translate(refused_name, "entry", "float16")
+        translate(refused_name, "entry", "float16", {})

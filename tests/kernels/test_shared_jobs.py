@@ -1,6 +1,63 @@
-"""Short jobs are shared among threads where that is faster just now."""
+"""Short jobs are shared among threads where that is faster just now, and come out the same whoever shares them."""
 
-from hgde.kernels.cpu import threads
+import os
+import sys
+
+import pytest
+import torch
+
+from hgde import Graph
+from hgde.kernels import EdgeWeights, diffuse
+from hgde.kernels.cpu import sizes, threads
+
+
+@pytest.fixture
+def always_shared(monkeypatch):
+    """Two threads for every job, however small."""
+    monkeypatch.setattr(threads, "ALWAYS_SHARED", 0)
+    monkeypatch.setattr(threads, "MIN_SHARED", 1)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+def step_and_gradient(width=16):
+    generator = torch.Generator().manual_seed(0)
+    graph = Graph.from_edges(torch.randint(0, 600, (2, 1500), generator=generator), 600)
+    z = (torch.randn(600, width, generator=generator) * 0.1).requires_grad_()
+    weights = EdgeWeights(torch.rand(graph.num_edges, generator=generator))
+    out = diffuse(z, graph, weights, torch.tensor(1.0), z, (1.0, 0.6, 0.1))
+    return out.detach(), torch.autograd.grad(out.square().sum(), z)[0]
+
+
+def is_same(one, other):
+    return all(map(torch.equal, one, other))
+
+
+def test_the_same_bits_from_torch_s_threads_and_from_workers(monkeypatch, always_shared):
+    shared = step_and_gradient()
+    monkeypatch.setattr(threads, "_openmp", None)
+    assert is_same(step_and_gradient(), shared)
+    torch.set_num_threads(1)
+    assert is_same(step_and_gradient(), shared)
+
+
+@pytest.mark.parametrize("width", [3, 16])
+def test_a_kernel_made_for_a_width_gives_the_bits_of_the_one_for_all(monkeypatch, width):
+    own = step_and_gradient(width)
+    monkeypatch.setattr(sizes, "WIDTHS", ())
+    assert is_same(step_and_gradient(width), own)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork") or sys.platform == "darwin", reason="processes are not forked here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_has_threads_of_its_own(always_shared):
+    shared = step_and_gradient()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if is_same(step_and_gradient(), shared) else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_both_ways_are_tried_and_the_faster_one_is_kept():

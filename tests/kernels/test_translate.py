@@ -211,7 +211,7 @@ def conditions(a: Doubles, n: Ints, x: Double, k: Int) -> None:
 def call(function, *given, real="float64"):
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    module = llvm.parse_assembly(translate(function, "entry", real))
+    module = llvm.parse_assembly(translate(function, "entry", real, {}))
     module.verify()
     machine = llvm.Target.from_default_triple().create_target_machine()
     with llvm.create_mcjit_compiler(module, machine) as engine:

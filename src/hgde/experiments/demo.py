@@ -89,7 +89,7 @@ def run_demo(
     places: list[Place] = [(seed, seed) for seed in range(seeds)]
     jobs = {title: _jobs(title, given, systems, places, epochs) for title, given in sets.items()}
     picture = {"data": tables, "run": {"threads": 1}, **PICTURE}
-    warm_up("edge", "encoder", "origin", "sparse")
+    warm_up("edge", "encoder", "origin", "sparse", width=32)
     _side_by_side(_fused_last(jobs["epidemic"]), _fused_last(jobs["taxonomy"]), store, workers, on_run)
     page = _write_page(out, picture)
     if on_run is not None:

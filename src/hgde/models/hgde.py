@@ -112,7 +112,7 @@ class HGDE(Model):
             raise SettingsError(
                 "hidden_dropout has no effect: links are decoded from the points themselves; leave it out"
             )
-        width = settings.width
+        self.width = width = settings.width
         source, target = (make_space(settings.space, width) for _ in range(2))
         inner = width if settings.encoder_width is None else settings.encoder_width
         if isinstance(source, Product) and inner != width:
@@ -189,7 +189,7 @@ class HGDE(Model):
         weight = self.encoder.linear.weight
         if weight.device.type == "cpu" and isinstance(self.manifold, PoincareBall):
             sparse = ("sparse", "encoder") if isinstance(features, SparseFeatures) else ()
-            warm_up(*self.block.kernels, "origin", *sparse, dtype=weight.dtype)
+            warm_up(*self.block.kernels, "origin", *sparse, dtype=weight.dtype, width=self.width)
         if self.start_distance > 0:
             self.encoder.scale_to(features, self.start_distance)
 

@@ -32,6 +32,7 @@ serve()
 #: What machine code may leave to the C library: ``fma`` on processors without it, copies, and giving way to others.
 _KNOWN = ("llvm.", "fma", "mem", "sched_yield")
 _KINDS = {"Int": "i", "Double": "d", "Ints": "p", "Doubles": "p", "Reals": "p"}
+_BODY = "body"
 _NOT_COMPILED = ("__init__.py", "layout.py", "load.py", "mapped.py", "threads.py")
 
 
@@ -67,19 +68,26 @@ def fingerprint() -> str:
 def build(name: str, real: str) -> tuple[str, bytes]:
     """The object of a kernel such as ``"edges.forward"`` for ``real`` ``"float32"`` or ``"float64"``.
 
+    ``"edges.forward@16"`` is that kernel made for rows of width ``d = 16``: loops over a row are then written out and
+    rows stay in registers.
+
     Returns its arguments' kinds, one letter each (``i`` whole number, ``d`` double, ``p`` pointer), and the object,
-    which exports one symbol, :func:`symbol` of the name.
+    which exports one symbol, :func:`symbol` of the name: the kernel as :mod:`~hgde.kernels.compiler.jobs` calls it.
     """
     import llvmlite.binding as llvm
 
+    from hgde.kernels.compiler.entry import entry
     from hgde.kernels.compiler.scopes import signature
     from hgde.kernels.compiler.translate import translate
 
-    module, _, function = name.partition(".")
+    general, _, width = name.partition("@")
+    module, _, function = general.partition(".")
     python = getattr(importlib.import_module(f"hgde.kernels.cpu.{module}"), function)
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    code = llvm.parse_assembly(translate(python, symbol(name, real), real))
+    kinds = "".join(_KINDS[kind] for kind in signature(python))
+    code = llvm.parse_assembly(entry(symbol(name, real), _BODY, kinds))
+    code.link_in(llvm.parse_assembly(translate(python, _BODY, real, {"d": int(width)} if width else {})))
     for defined in code.functions:
         if not defined.is_declaration and defined.name != symbol(name, real):
             defined.linkage = "internal"
@@ -95,11 +103,11 @@ def build(name: str, real: str) -> tuple[str, bytes]:
     needed = [f.name for f in code.functions if f.is_declaration and not f.name.startswith(_KNOWN)]
     if needed:
         raise TypeError(f"kernel {name} calls {', '.join(needed)}, which is not there on every machine")
-    return "".join(_KINDS[kind] for kind in signature(python)), machine.emit_object(code)
+    return kinds, machine.emit_object(code)
 
 
 def symbol(name: str, real: str) -> str:
-    return f"hgde_{name.replace('.', '_')}_{real}"
+    return f"hgde_{name.replace('.', '_').replace('@', '_')}_{real}"
 
 
 def serve() -> None:

@@ -7,7 +7,6 @@ on, so an object is never used after a change. Where nothing can be written, ker
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import json
 import logging
@@ -17,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -26,18 +25,17 @@ import torch
 
 from hgde import files
 from hgde.kernels.compiler import build as compiler
+from hgde.kernels.compiler.jobs import Kernel
 
 log = logging.getLogger("hgde.kernels")
 
 Key = tuple[str, str]
-Function = Callable[..., None]
 #: Seconds after which a worker without work is stopped.
 _PATIENCE = 3.0
 _MOST_WORKERS = 4
-_KINDS: dict[str, Any] = {"i": ctypes.c_int64, "d": ctypes.c_double, "p": ctypes.c_void_p}
 
 _lock = threading.RLock()
-_ready: dict[Key, Function] = {}
+_ready: dict[Key, Kernel] = {}
 _awaited: dict[Key, Future[tuple[str, bytes]]] = {}
 _waiting: dict[Key, int] = {}  # and how urgent: 0 is awaited now
 _arrival = threading.Condition(_lock)
@@ -52,8 +50,8 @@ def cache_folder() -> Path:
     return files.private_folder(files.cache_folder(), "kernels") / compiler.fingerprint()
 
 
-def function(name: str, real: str) -> Function:
-    """The kernel ``name`` for ``real`` ``"float32"`` or ``"float64"``, compiled if need be; takes plain numbers."""
+def function(name: str, real: str) -> Kernel:
+    """The kernel ``name`` for ``real`` ``"float32"`` or ``"float64"``, compiled if need be."""
     found = _ready.get((name, real))
     return found if found is not None else _obtain((name, real))
 
@@ -72,7 +70,7 @@ def prepare(names: Sequence[str], dtype: Any) -> None:
                 _ask(key, urgent=False)
 
 
-def _obtain(key: Key) -> Function:
+def _obtain(key: Key) -> Kernel:
     with _lock:
         if key in _ready:
             return _ready[key]
@@ -92,7 +90,7 @@ def _obtain(key: Key) -> Function:
         return _ready[key]
 
 
-def _link(key: Key, kinds: str, code: bytes) -> Function:
+def _link(key: Key, kinds: str, code: bytes) -> Kernel:
     import llvmlite.binding as llvm
 
     global _jit
@@ -104,8 +102,7 @@ def _link(key: Key, kinds: str, code: bytes) -> Function:
     library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(symbol)
     tracker = library.link(_jit, f"{symbol}_{len(_linked)}")
     _linked.append(tracker)  # the code is freed with it
-    made: Function = ctypes.CFUNCTYPE(None, *(_KINDS[kind] for kind in kinds))(tracker[symbol])
-    return made
+    return Kernel(tracker[symbol], kinds)
 
 
 def _path(key: Key) -> Path:

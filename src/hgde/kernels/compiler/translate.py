@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -43,8 +43,8 @@ _REALS = {"float32": SINGLE, "float64": DOUBLE}
 _RETURNS = {"None": VOID, "int": WHOLE, "float": DOUBLE}
 
 
-def translate(function: Callable[..., None], symbol: str, real: str) -> str:
-    """The program of a kernel, with one function that can be called from outside, ``symbol``."""
+def translate(function: Callable[..., None], symbol: str, real: str, known: Mapping[str, int]) -> str:
+    """The program of a kernel, with one function to call, ``symbol``; ``known`` arguments are taken but not read."""
     if real not in _REALS:
         raise KernelError(f"{real} is not one of {', '.join(_REALS)}")
     kinds = {
@@ -57,7 +57,7 @@ def translate(function: Callable[..., None], symbol: str, real: str) -> str:
         unknown = [kind for kind in given if kind not in kinds]
         if unknown:
             raise KernelError(f"arguments are annotated {', '.join(kinds)}, not {unknown[0] or 'with nothing'}")
-        program.define(function, [kinds[kind] for kind in given], symbol)
+        program.define(function, [kinds[kind] for kind in given], symbol, known)
     return str(program.module)
 
 
@@ -72,12 +72,12 @@ class _Program:
         key = (function, *(str(kind) for kind in kinds))
         if key not in self._blocks:
             self._blocks[key] = None
-            self._blocks[key] = self.define(function, kinds, f"{function.__module__}.{function.__name__}")
+            self._blocks[key] = self.define(function, kinds, f"{function.__module__}.{function.__name__}", {})
         if self._blocks[key] is None:
             raise KernelError(f"{function.__name__} calls itself")
         return self._blocks[key]
 
-    def define(self, function: Callable[..., Any], kinds: Sequence[Any], name: str) -> Any:
+    def define(self, function: Callable[..., Any], kinds: Sequence[Any], name: str, known: Mapping[str, int]) -> Any:
         definition = tree(function)
         gives = _RETURNS.get(ast.unparse(definition.returns) if definition.returns else "None")
         if gives is None:
@@ -85,7 +85,10 @@ class _Program:
         made = ir.Function(self.module, ir.FunctionType(gives, kinds), self.module.get_unique_name(name))
         entry, first = made.append_basic_block(), made.append_basic_block()
         body = _Body(self, ir.IRBuilder(entry), ir.IRBuilder(first), gives)
-        body.statements(definition.body, body.bound(function, list(made.args)))
+        arguments, names = list(made.args), [parameter.arg for parameter in parameters(function)]
+        for given, value in known.items():
+            arguments[names.index(given)] = value
+        body.statements(definition.body, body.bound(function, arguments))
         if not body.builder.block.is_terminated:
             with refused_at(definition.body[-1], function):
                 body.end()
@@ -116,8 +119,6 @@ class _Body:
         if isinstance(known, Variable) and known.kind == DOUBLE and value.type in (WHOLE, SINGLE):
             value = converted(self.builder, value, DOUBLE)
         self.builder.store(value, names.variable(name, value.type, self.entry).place)
-
-    # Statements.
 
     def statements(self, body: Sequence[ast.stmt], names: Names) -> None:
         for statement in body:
@@ -246,8 +247,6 @@ class _Body:
             self.builder.ret_void()
         else:
             self.builder.ret(converted(self.builder, self.value(node.value, names), self.gives))
-
-    # Expressions.
 
     def value(self, node: ast.expr | None, names: Names) -> Any:
         if node is None:

@@ -152,16 +152,16 @@ def forward(
     """States and ``out``; ``most`` is the most edges a strip has."""
     size, strip, count = rows * d, strip_rows(d), 2 * heads
     v, moved, weights = BUFFERS, BUFFERS + STRIP * d, BUFFERS + 7 * STRIP * d + 2 * most
-    part = take(sync, 0)
+    part = take(sync, 0, parts)
     while part < parts:
         score_rows(blocks[part], blocks[part + 1], d, z, c, margin, b, count, scoring, s, scores)
-        part = next_part(sync, 0)
+        part = next_part(sync, 0, parts)
     meet(sync, 0, parts)
     for step in range(steps):
         here, known = at_step(step, size, z, states), offset(kept, keep * step * (size + 2 * apart))
         there = out if step == steps - 1 else offset(states, step * size)
         even, odd = step % 2, (step + 1) % 2
-        part = take(sync, step + 1)
+        part = take(sync, step + 1, parts)
         while part < parts:
             last = indptr[blocks[part + 1]] - 1
             for first in range(blocks[part], blocks[part + 1], strip):
@@ -185,7 +185,7 @@ def forward(
                         first, first + n, d, there, c, margin, offset(b, odd * rows), count, scoring, s,
                         offset(scores, odd * rows * count),
                     )  # fmt: skip
-            part = next_part(sync, step + 1)
+            part = next_part(sync, step + 1, parts)
         meet(sync, step + 1, parts)
 
 
@@ -203,17 +203,17 @@ def backward(
     v, moved, gm, gz_, gu = BUFFERS, BUFFERS + room, BUFFERS + 2 * room, BUFFERS + 3 * room, BUFFERS + 4 * room
     weights = BUFFERS + 7 * room + 2 * most
     arrived, shares = weights + most, weights + 2 * most
-    part = take(sync, 0)
+    part = take(sync, 0, parts)
     while part < parts:
         last_state = at_step(steps - 1, size, z, states)
         score_rows(blocks[part], blocks[part + 1], d, last_state, c, margin, b, count, scoring, s, scores)
-        part = next_part(sync, 0)
+        part = next_part(sync, 0, parts)
     meet(sync, 0, parts)
     for back in range(steps):
         step, phase = steps - 1 - back, 2 * back + 1
         here, known = at_step(step, size, z, states), offset(kept, keep * step * (size + 2 * apart))
         arriving = grad if back == 0 else gz
-        part = take(sync, phase)
+        part = take(sync, phase, parts)
         while part < parts:
             last, line = indptr[blocks[part + 1]] - 1, part * PARTIALS
             for first in range(blocks[part], blocks[part + 1], strip):
@@ -242,9 +242,9 @@ def backward(
                     first, n, indptr, indices, heads, scores, slope, weighted, edge, s, shares, arrived, gscores,
                     wanted, gedge, each,
                 )  # fmt: skip
-            part = next_part(sync, phase)
+            part = next_part(sync, phase, parts)
         meet(sync, phase, parts)
-        part = take(sync, phase + 1)
+        part = take(sync, phase + 1, columns)
         while part < columns:
             first, after = cuts[part], cuts[part + 1]
             senders_edges(first, after, start[after] - 1, start, receivers, order, d, here, g, tell, gz)
@@ -255,5 +255,5 @@ def backward(
             if step > 0:
                 before = at_step(step - 1, size, z, states)
                 score_rows(first, after, d, before, c, margin, b, count, scoring, s, scores)
-            part = next_part(sync, phase + 1)
+            part = next_part(sync, phase + 1, columns)
         meet(sync, phase + 1, columns)

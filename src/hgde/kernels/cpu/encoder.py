@@ -90,7 +90,7 @@ def forward(
 ) -> None:  # fmt: skip
     """``out`` and, for the backward pass, the product; ``partial[block]`` counts the points projected."""
     own, t = c * own_square(point, d), ENCODER_BUFFERS
-    part = take(sync, 0)
+    part = take(sync, 0, parts)
     while part < parts:
         for first in range(blocks[part], blocks[part + 1], STRIP):
             n = min(STRIP, blocks[part + 1] - first)
@@ -103,7 +103,7 @@ def forward(
             for r in range(n):
                 for k in range(r * d, r * d + d, LANES):
                     store(out, first * d + k, s[SECOND + A + r] * load(s, t + k))
-        part = next_part(sync, 0)
+        part = next_part(sync, 0, parts)
     meet(sync, 0, parts)
 
 
@@ -153,7 +153,7 @@ def backward(
 ) -> None:  # fmt: skip
     """``gweight``; ``partial[block]`` are the gradients of both curvatures, ``gpoint[block]`` that of the point."""
     own, t = c * own_square(point, d), ENCODER_BUFFERS
-    part = take(sync, 0)
+    part = take(sync, 0, parts)
     while part < parts:
         for first in range(blocks[part], blocks[part + 1], STRIP):
             n = min(STRIP, blocks[part + 1] - first)
@@ -161,14 +161,14 @@ def backward(
                 product, first, n, d, point, own, code, c, c_out, margin, s, t, grad, gproduct, partial, 2 * part,
                 gpoint, part * d,
             )  # fmt: skip
-        part = next_part(sync, 0)
+        part = next_part(sync, 0, parts)
     meet(sync, 0, parts)
-    part = take(sync, 1)
+    part = take(sync, 1, columns)
     while part < columns:
         for j in range(cuts[part], cuts[part + 1]):
             product_row(
                 start[j], start[j + 1], rows, 1, order, values, drops, one, two, least, scale, s, d, gproduct, gweight,
                 j * d,
             )  # fmt: skip
-        part = next_part(sync, 1)
+        part = next_part(sync, 1, columns)
     meet(sync, 1, columns)

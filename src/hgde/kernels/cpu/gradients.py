@@ -5,6 +5,7 @@ gradient back to them, and then visits the row's edges once more, their neighbou
 at the sum is at hand in doubles, the dear functions of each edge were remembered, so only inner products with ``g_i``
 are new. It leaves four numbers for each edge, ``tell``: what a sender multiplies ``z_j - z_i``, ``g_i`` and ``z_j`` by,
 the last in two parts, because it is of both signs. The second pass goes by senders and only adds: nothing is scattered.
+Points and gradients lie side by side in ``g``: a sender reads both of each receiver, from anywhere in memory.
 """
 
 from __future__ import annotations
@@ -96,14 +97,14 @@ def recall(s: Any, start: int, stop: int, memo: Any, at: int, apart: int) -> Non
 
 @block
 def begin_rows(first: int, n: int, d: int, z: Any, s: Any, gu: int, g: Any) -> None:
-    """Write a strip's gradients at the sums, and keep ``<g_i, z_i>``."""
+    """Write a strip's points and gradients at the sums side by side, for the senders, and keep ``<g_i, z_i>``."""
     for r in range(n):
         along = spread(0.0)
         for k in range(0, d, LANES):
-            at = r * d + k
-            own = load(s, gu + at)
-            along = fma(own, wide(z, first * d + at), along)
-            store(g, first * d + at, own)
+            own, point, at = load(s, gu + r * d + k), load(z, (first + r) * d + k), 2 * (first + r) * d + k
+            along = fma(own, widened(point), along)
+            store(g, at, point)
+            store(g, at + d, own)
         s[ROW_GX + r] = total(along)
 
 
@@ -230,27 +231,24 @@ def senders_edges(
     for j in range(first_row, after):
         for first in range(start[j], start[j + 1], CHUNK):
             stop = min(first + CHUNK, start[j + 1])
-            to_z = senders_chunk(first, stop, last, receivers, order, d, z, g, tell)
+            to_z = senders_chunk(first, stop, last, receivers, order, d, g, tell)
             for k in range(0, d, LANES):
                 own, here = load(z, j * d + k), zeros(z)
                 for place in range(first, stop):
-                    e, at = TOLD * order[place], receivers[place] * d + k
-                    here = fma(tell[e], own - load(z, at), fma(tell[e + 1], load(g, at), here))
+                    e, at = TOLD * order[place], 2 * receivers[place] * d + k
+                    here = fma(tell[e], own - load(g, at), fma(tell[e + 1], load(g, at + d), here))
                 rest = fma(to_z, wide(z, j * d + k), widened(here))
                 store(gz, j * d + k, wide(gz, j * d + k) + rest)
 
 
 @inlined
-def senders_chunk(
-    first: int, stop: int, last: int, receivers: Any, order: Any, d: int, z: Any, g: Any, tell: Any
-) -> float:
+def senders_chunk(first: int, stop: int, last: int, receivers: Any, order: Any, d: int, g: Any, tell: Any) -> float:
     """Ask for the rows that a chunk of edges needs; ``sum_i r`` over the chunk."""
     to_z = 0.0
     for place in range(first, stop):
         ahead, e = min(place + AHEAD, last), TOLD * order[place]
         prefetch(tell, TOLD * order[min(place + 2 * AHEAD, last)])
-        for k in range(receivers[ahead] * d, (receivers[ahead] + 1) * d, line(z)):
-            prefetch(z, k)
+        for k in range(2 * receivers[ahead] * d, 2 * (receivers[ahead] + 1) * d, line(g)):
             prefetch(g, k)
         to_z += np.float64(tell[e + 2]) + np.float64(tell[e + 3])
     return to_z
@@ -367,12 +365,12 @@ def senders_channels(
             stop = min(first + CHUNK, start[j + 1])
             for place in range(first, stop):
                 prefetch(index, order[min(place + AHEAD, last)])
-            to_z = senders_chunk(first, stop, last, receivers, order, d, z, g, tell)
+            to_z = senders_chunk(first, stop, last, receivers, order, d, g, tell)
             for k in range(0, d, LANES):
                 own, here = load(z, j * d + k), zeros(z)
                 for place in range(first, stop):
-                    e, at = order[place], receivers[place] * d + k
-                    outward = load(g, at) * load(table, index[e] * d + k)
-                    here = fma(tell[TOLD * e], own - load(z, at), fma(tell[TOLD * e + 1], outward, here))
+                    e, at = order[place], 2 * receivers[place] * d + k
+                    outward = load(g, at + d) * load(table, index[e] * d + k)
+                    here = fma(tell[TOLD * e], own - load(g, at), fma(tell[TOLD * e + 1], outward, here))
                 rest = fma(to_z, wide(z, j * d + k), widened(here))
                 store(gz, j * d + k, wide(gz, j * d + k) + rest)

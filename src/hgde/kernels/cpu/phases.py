@@ -1,19 +1,20 @@
 """Several threads inside one call of a kernel, which goes through phases that wait for one another.
 
-Every thread calls the kernel with the same arguments but a buffer of its own. A phase is cut into parts that depend on
-the data alone; a thread takes the next part that nobody has taken, works on it, and says so. When none is left it waits
-for those still at work, then all go on to the next phase:
+Every thread calls the kernel with the same arguments but a buffer and a view of the counters, ``sync``, of its own. A
+phase is cut into parts that depend on the data alone; a thread takes the next part that nobody has taken, works on it,
+and says so. When none is left it waits for those still at work, then all go on to the next phase:
 
     for phase in range(phases):
-        part = take(sync, phase)
+        part = take(sync, phase, parts)
         while part < parts:
             ...
-            part = next_part(sync, phase)
+            part = next_part(sync, phase, parts)
         meet(sync, phase, parts)
 
-Which thread takes which part does not matter to the result, and a thread that arrives late, or never, is not waited
-for: the others do its share. A phase costs well under a microsecond besides its work, where a job handed to a sleeping
-thread costs twenty or more. ``sync`` holds two counters of 32 bits for each phase, zero to begin with.
+Each thread begins with a share of its own, the same in every phase, so that what it left of those rows is still in its
+core's cache; one that is through helps the others. Which thread takes which part does not matter to the result, and a
+thread that arrives late, or never, is not waited for: the others do its share. A phase costs well under a microsecond
+besides its work, where a job handed to a sleeping thread costs twenty or more.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ import platform
 import sys
 from typing import Any
 
-from hgde.kernels.compiler.dialect import inlined, instruction
+from hgde.kernels.compiler.dialect import block, inlined, instruction
 from hgde.kernels.compiler.values import VOID, WHOLE, WORD, converted, known_function
+from hgde.kernels.cpu.sizes import LINE
 
 _PATIENCE = 4000
 """Times a waiting thread looks again before it lets others have its core: some tens of microseconds."""
@@ -64,23 +66,39 @@ def give_way(builder: Any) -> None:
 
 
 @inlined
-def take(sync: Any, phase: int) -> int:
-    """The next part of a phase."""
-    return count_up(sync, 2 * phase)
+def counter(sync: Any, phase: int, number: int) -> int:
+    """Where a counter of a phase lies: one for the share of each thread, and the last for the parts that are done."""
+    me, crew = sync[0], sync[1]
+    return LINE * (crew - me + phase * (crew + 1) + number)
+
+
+@block
+def take(sync: Any, phase: int, parts: int) -> int:
+    """The next part of a phase, of one's own share or of the next that has any left; ``parts`` if there is none."""
+    me, crew = sync[0], sync[1]
+    for beyond in range(me, me + crew):
+        who = beyond % crew
+        low, high = who * parts // crew, (who + 1) * parts // crew
+        at = counter(sync, phase, who)
+        if look(sync, at) < high - low:
+            part = low + count_up(sync, at)
+            if part < high:
+                return part
+    return parts
 
 
 @inlined
-def next_part(sync: Any, phase: int) -> int:
+def next_part(sync: Any, phase: int, parts: int) -> int:
     """Say that a part is done, and take another."""
-    count_up(sync, 2 * phase + 1)
-    return count_up(sync, 2 * phase)
+    count_up(sync, counter(sync, phase, sync[1]))
+    return take(sync, phase, parts)
 
 
 @inlined
 def meet(sync: Any, phase: int, parts: int) -> None:
     """Wait until every part of a phase is done."""
-    turns = 0
-    while look(sync, 2 * phase + 1) < parts:
+    turns, at = 0, counter(sync, phase, sync[1])
+    while look(sync, at) < parts:
         pause()
         turns += 1
         if turns > _PATIENCE:

@@ -104,7 +104,7 @@ def forward(
     for phase in range(phases):
         at = PHASE_FORWARD * phase
         b_here, b_there = offset(b, phase % 2 * rows), offset(b, (phase + 1) % 2 * rows)
-        part = take(sync, phase)
+        part = take(sync, phase, parts)
         while part < parts:
             last = indptr[blocks[part + 1]] - 1
             for first in range(blocks[part], blocks[part + 1], strip):
@@ -123,7 +123,7 @@ def forward(
                 if phase < phases - 1:
                     following = slot(slots, plan[at + PHASE_FORWARD], size)
                     conformal(first, first + n, d, following, c, margin, b_there)
-            part = next_part(sync, phase)
+            part = next_part(sync, phase, parts)
         meet(sync, phase, parts)
 
 
@@ -196,15 +196,15 @@ def backward(
     """From the gradient of the result, in its slot of ``grads``, to that of the first slot."""
     size, strip, room = rows * d, strip_rows(d), STRIP * d
     v, moved, gm, gz, gu = BUFFERS, BUFFERS + room, BUFFERS + 2 * room, BUFFERS + 3 * room, BUFFERS + 4 * room
-    part = take(sync, 0)
+    part = take(sync, 0, parts)
     while part < parts:
         conformal(blocks[part], blocks[part + 1], d, slot(slots, max(plan[0], 0), size), c, margin, b)
-        part = next_part(sync, 0)
+        part = next_part(sync, 0, parts)
     meet(sync, 0, parts)
     for phase in range(phases):
         at, first_phase = PHASE_BACKWARD * phase, 2 * phase + 1
         z, into = slot(slots, plan[at], size), slot(grads, plan[at + 2], size)
-        part = take(sync, first_phase)
+        part = take(sync, first_phase, parts)
         while part < parts:
             last, line = indptr[blocks[part + 1]] - 1, part * PARTIALS
             for first in range(blocks[part], blocks[part + 1], strip):
@@ -231,15 +231,15 @@ def backward(
                     )  # fmt: skip
                     for k in range(0, n * d, LANES):
                         put(into, first * d + k, load(s, gz + k), plan[at + 3])
-            part = next_part(sync, first_phase)
+            part = next_part(sync, first_phase, parts)
         meet(sync, first_phase, parts)
         if plan[at] >= 0:
-            part = take(sync, first_phase + 1)
+            part = take(sync, first_phase + 1, columns)
             while part < columns:
                 first, after = cuts[part], cuts[part + 1]
                 senders_edges(first, after, start[after] - 1, start, receivers, order, d, z, g, tell, into)
                 if phase < phases - 1 and plan[at + PHASE_BACKWARD] >= 0:
                     following = slot(slots, plan[at + PHASE_BACKWARD], size)
                     conformal(first, after, d, following, c, margin, b)
-                part = next_part(sync, first_phase + 1)
+                part = next_part(sync, first_phase + 1, columns)
             meet(sync, first_phase + 1, columns)

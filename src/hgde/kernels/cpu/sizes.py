@@ -21,10 +21,24 @@ def strip_rows(width: int) -> int:
     return 32 if width <= 16 else (16 if width <= 64 else 8)
 
 
+WIDTHS, MADE_FOR_WIDTHS = (8, 16, 32, 64), ("trajectories", "attentive", "programs")
+"""Widths for which the kernels of some modules are made apart: others share one kernel for all."""
+
+
+def at_width(kernel: str, width: int) -> str:
+    """The name of the kernel to call for points of a width, padded or not."""
+    padded = (width + 7) // 8 * 8
+    return f"{kernel}@{padded}" if padded in WIDTHS and kernel.startswith(MADE_FOR_WIDTHS) else kernel
+
+
 def scratch(width: int, edges: int = 0) -> int:
     """Doubles of buffer that a pass over rows or edges of this width needs: scalars, seven strips, two numbers each of
     a strip's ``edges``."""
     return BUFFERS + 7 * STRIP * width + 2 * edges
+
+
+LINE = 16
+"""Words of 32 bits in a cache line, which no two counters share."""
 
 
 EXP, LOG, TRANSLATE = range(3)

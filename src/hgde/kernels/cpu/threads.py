@@ -1,15 +1,22 @@
-"""Threads for compiled kernels: a few workers that sleep between jobs, as many as torch is set to use.
+"""Threads for compiled kernels: torch's own, as many as it is set to use.
 
 Kernels run without the interpreter lock. Work is cut into blocks that depend on the data alone; which thread takes
 which block does not matter to the result.
+
+Where torch has its threads from OpenMP (GNU's, on Linux) kernels run on the same. For milliseconds after any operation
+of torch those wait for the next one in a loop that keeps a core busy: threads of our own would have to share it with
+them, while theirs begin at once. Elsewhere, and in a forked child, which inherits none, a few workers of our own do.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from queue import SimpleQueue
 from typing import Any
 
@@ -17,6 +24,7 @@ import torch
 from torch import Tensor
 
 from hgde.kernels.compiler.load import function
+from hgde.kernels.cpu.sizes import LINE
 
 #: Inner-loop operations that make it worth waking another thread: for one job, and for a kernel that goes through
 #: phases, whose caller works on until the other arrives.
@@ -24,13 +32,26 @@ MIN_WORK, MIN_SHARED = 700_000, 150_000
 
 _lock = threading.Lock()
 _workers: list[SimpleQueue[Any]] = []
-_owner = os.getpid()
 _scratch = threading.local()
+#: ``GOMP_parallel(function, argument, threads, flags)``: the function on several threads of torch's.
+_openmp: Any = getattr(ctypes.CDLL(None), "GOMP_parallel", None) if sys.platform == "linux" else None
+if _openmp is not None:
+    _openmp.argtypes, _openmp.restype = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint), None
+
+
+def _begin_anew() -> None:
+    """A forked child inherits what stands for its parent's threads, but none of the threads."""
+    global _openmp
+    _workers.clear()
+    _openmp = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
 REAL = {torch.float32: "float32", torch.float64: "float64"}
 
 
 def _work(inbox: SimpleQueue[Any]) -> None:
-
     torch.set_num_threads(1)  # of this thread only
     while True:
         job, args, done = inbox.get()
@@ -42,28 +63,20 @@ def _work(inbox: SimpleQueue[Any]) -> None:
 
 
 def _ensure(count: int) -> None:
-    global _owner
     with _lock:
-        if _owner != os.getpid():
-            # A forked child inherits the queues but not the threads behind them.
-            _workers.clear()
-            _owner = os.getpid()
         while len(_workers) < count:
             inbox: SimpleQueue[Any] = SimpleQueue()
             _workers.append(inbox)
             threading.Thread(target=_work, args=(inbox,), daemon=True, name=f"hgde-{len(_workers)}").start()
 
 
-def buffer(size: int) -> int:
-    """Address of this thread's buffer of at least ``size`` doubles."""
+def _buffers(size: int, count: int) -> list[int]:
+    """Addresses of as many buffers of at least ``size`` doubles, kept for this thread's next call."""
+    size = (size + 7) // 8 * 8
     held: Tensor | None = getattr(_scratch, "tensor", None)
-    if held is None or held.numel() < size:
-        held = _scratch.tensor = torch.zeros(size, dtype=torch.float64)
-    return held.data_ptr()
-
-
-def _part(kernel: Callable[..., None], begin: int, end: int, scratch: int, args: tuple[Any, ...]) -> None:
-    kernel(begin, end, buffer(scratch), *args)
+    if held is None or held.numel() < size * count:
+        held = _scratch.tensor = torch.zeros(size * count, dtype=torch.float64)
+    return [held.data_ptr() + 8 * size * n for n in range(count)]
 
 
 def run(
@@ -77,15 +90,13 @@ def run(
         args: numbers, and tensors whose first entry's address is handed over (``None`` is the null pointer).
         align: no part begins inside a group of so many blocks.
     """
-    kernel = function(name, REAL[dtype])
-    plain = tuple(a.data_ptr() if isinstance(a, Tensor) else a for a in args)
     groups = -(-blocks // align)
-    threads = min(torch.get_num_threads(), groups, max(1, work // MIN_WORK))
-    if threads <= 1:
-        kernel(0, blocks, buffer(scratch), *plain)
-        return
+    threads = max(1, min(torch.get_num_threads(), groups, work // MIN_WORK))
     cuts = [min(blocks, align * (groups * t // threads)) for t in range(threads + 1)]
-    _spread([(_part, (kernel, cuts[t], cuts[t + 1], scratch, plain)) for t in range(threads)])
+    plain = _plain(args)
+    _share(
+        name, dtype, [(*cut, own, *plain) for cut, own in zip(pairwise(cuts), _buffers(scratch, threads), strict=True)]
+    )
 
 
 def run_together(
@@ -95,25 +106,42 @@ def run_together(
 
     The arguments are those of :func:`run`; ``most_parts`` is the largest number of parts that a phase has.
     """
-    kernel = function(name, REAL[dtype])
-    sync = torch.zeros(2 * phases, dtype=torch.int32)
-    plain = (sync.data_ptr(), *(a.data_ptr() if isinstance(a, Tensor) else a for a in args))
-    threads = min(torch.get_num_threads(), most_parts, max(1, work // MIN_SHARED))
+    plain = _plain(args)
+    threads = max(1, min(torch.get_num_threads(), most_parts, work // MIN_SHARED))
     choice = _choice(name, work, threads) if threads > 1 and work < ALWAYS_SHARED else None
     if choice is not None and not choice.is_shared():
         threads = 1
     began = time.perf_counter()
-    helpers = [_Helper(kernel, scratch, plain) for _ in range(threads - 1)]
-    _ensure(len(helpers))
-    for inbox, helper in zip(_workers, helpers, strict=False):
-        inbox.put((helper.join, (), _UNREAD))
-    try:
-        kernel(buffer(scratch), *plain)
-    finally:
-        for helper in helpers:
-            helper.leave()
+    sync = _counters(phases, threads)
+    calls = zip(_buffers(scratch, threads), (view.data_ptr() for view in sync), strict=False)
+    _share(name, dtype, [(*own, *plain) for own in calls])
     if choice is not None:
         choice.learn(threads > 1, time.perf_counter() - began)
+
+
+def _counters(phases: int, threads: int) -> Tensor:
+    """Counters of the phases, see :func:`hgde.kernels.cpu.phases.counter`; the first lines tell each thread which it is
+    and how many there are."""
+    sync = torch.zeros(threads + phases * (threads + 1), LINE, dtype=torch.int32)
+    sync[:threads, 0], sync[:threads, 1] = torch.arange(threads), threads
+    return sync
+
+
+def _plain(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(a.data_ptr() if isinstance(a, Tensor) else 0 if a is None else a for a in args)
+
+
+def _share(name: str, dtype: torch.dtype, calls: list[tuple[Any, ...]]) -> None:
+    """Calls of a kernel, as many threads as there are calls."""
+    kernel, threads = function(name, REAL[dtype]), len(calls)
+    job = kernel.job(calls)
+    place = ctypes.addressof(job)
+    if threads == 1:
+        kernel.take_up(place)
+    elif _openmp is not None:
+        _openmp(kernel.address, place, threads, 0)
+    else:
+        _spread([(kernel.take_up, (place,))] * threads)
 
 
 class _Choice:
@@ -155,38 +183,6 @@ def _choice(*job: Any) -> _Choice:
             _choices.clear()
         known = _choices[job] = _Choice()
     return known
-
-
-class _Helper:
-    """A worker's part in a shared call. One that has not begun when the work is done is no longer wanted."""
-
-    def __init__(self, kernel: Callable[..., None], scratch: int, args: tuple[Any, ...]) -> None:
-        self._call, self._begun, self._done = (kernel, scratch, args), threading.Lock(), threading.Lock()
-        self._done.acquire()
-
-    def join(self) -> None:
-        if not self._begun.acquire(blocking=False):
-            return
-        kernel, scratch, args = self._call
-        try:
-            kernel(buffer(scratch), *args)
-        finally:
-            self._done.release()
-
-    def leave(self) -> None:
-        """Wait for the worker if it has begun: it still reads what the caller is about to free."""
-        if not self._begun.acquire(blocking=False):
-            self._done.acquire()
-
-
-class _Unread:
-    """Where the workers' word that they are done goes if nobody waits for it."""
-
-    def put(self, _: Any) -> None:
-        return
-
-
-_UNREAD = _Unread()
 
 
 def _spread(jobs: list[tuple[Callable[..., None], tuple[Any, ...]]]) -> None:

@@ -21,10 +21,10 @@ def begin(
     sync: Any, parts: int, blocks: Any, d: int, z: Any, c: float, margin: float, b: Any
 ) -> None:  # fmt: skip
     """The first phase: ``b`` of the first state visited."""
-    part = take(sync, 0)
+    part = take(sync, 0, parts)
     while part < parts:
         conformal(blocks[part], blocks[part + 1], d, z, c, margin, b)
-        part = next_part(sync, 0)
+        part = next_part(sync, 0, parts)
     meet(sync, 0, parts)
 
 
@@ -47,13 +47,13 @@ def forward_edges(
         here, known = at_step(step, size, z, states), offset(kept, keep * step * (size + 2 * apart))
         there = out if step == steps - 1 else offset(states, step * size)
         b_here, b_there = offset(b, step % 2 * rows), offset(b, (step + 1) % 2 * rows)
-        part = take(sync, step + 1)
+        part = take(sync, step + 1, parts)
         while part < parts:
             step_edges(
                 part, s, blocks, indptr, indices, d, here, b_here, values, origin, anchored, z0, mode, code, e0, e1,
                 e2, c, margin, keep, known, offset(known, keep * size), apart, there, b_there, partial,
             )  # fmt: skip
-            part = next_part(sync, step + 1)
+            part = next_part(sync, step + 1, parts)
         meet(sync, step + 1, parts)
 
 
@@ -70,13 +70,13 @@ def forward_channels(
         here, known = at_step(step, size, z, states), offset(kept, keep * step * (size + 2 * apart))
         there = out if step == steps - 1 else offset(states, step * size)
         b_here, b_there = offset(b, step % 2 * rows), offset(b, (step + 1) % 2 * rows)
-        part = take(sync, step + 1)
+        part = take(sync, step + 1, parts)
         while part < parts:
             step_channels(
                 part, s, blocks, indptr, indices, d, here, b_here, table, index, weighted, edge, scale, z0, mode, code,
                 e0, e1, e2, c, margin, keep, known, offset(known, keep * size), apart, there, b_there, partial,
             )  # fmt: skip
-            part = next_part(sync, step + 1)
+            part = next_part(sync, step + 1, parts)
         meet(sync, step + 1, parts)
 
 
@@ -95,22 +95,22 @@ def backward_edges(
         step, phase = steps - 1 - back, 2 * back + 1
         here, known = at_step(step, size, z, states), offset(kept, keep * step * (size + 2 * apart))
         arriving = grad if back == 0 else gz
-        part = take(sync, phase)
+        part = take(sync, phase, parts)
         while part < parts:
             receivers_edges(
                 part, s, blocks, indptr, indices, d, here, b, values, origin, anchored, z0, mode, code, e0, e1, e2, c,
                 margin, keep, known, offset(known, keep * size), apart, arriving, g, gz, gz0, gorigin, wanted, gvalues,
                 tell, partial,
             )  # fmt: skip
-            part = next_part(sync, phase)
+            part = next_part(sync, phase, parts)
         meet(sync, phase, parts)
-        part = take(sync, phase + 1)
+        part = take(sync, phase + 1, columns)
         while part < columns:
             first, after = cuts[part], cuts[part + 1]
             senders_edges(first, after, start[after] - 1, start, receivers, order, d, here, g, tell, gz)
             if step > 0:
                 conformal(first, after, d, at_step(step - 1, size, z, states), c, margin, b)
-            part = next_part(sync, phase + 1)
+            part = next_part(sync, phase + 1, columns)
         meet(sync, phase + 1, columns)
 
 
@@ -130,7 +130,7 @@ def backward_channels(
         step, phase = steps - 1 - back, 2 * back + 1
         here, known = at_step(step, size, z, states), offset(kept, keep * step * (size + 2 * apart))
         arriving = grad if back == 0 else gz
-        part = take(sync, phase)
+        part = take(sync, phase, groups)
         while part < groups:
             for member in range(part * group, min(part * group + group, parts)):
                 receivers_channels(
@@ -138,9 +138,9 @@ def backward_channels(
                     code, e0, e1, e2, c, margin, keep, known, offset(known, keep * size), apart, arriving, g, gz, gz0,
                     gscale, gtable, part * stride, wanted, gedge, tell, partial,
                 )  # fmt: skip
-            part = next_part(sync, phase)
+            part = next_part(sync, phase, groups)
         meet(sync, phase, groups)
-        part = take(sync, phase + 1)
+        part = take(sync, phase + 1, columns)
         while part < columns:
             first, after = cuts[part], cuts[part + 1]
             senders_channels(
@@ -148,5 +148,5 @@ def backward_channels(
             )
             if step > 0:
                 conformal(first, after, d, at_step(step - 1, size, z, states), c, margin, b)
-            part = next_part(sync, phase + 1)
+            part = next_part(sync, phase + 1, columns)
         meet(sync, phase + 1, columns)

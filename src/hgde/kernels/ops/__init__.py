@@ -16,6 +16,7 @@ from hgde.graph import Graph
 from hgde.kernels import linear, reference
 from hgde.kernels.backend import Backend, get_backend, use_fused
 from hgde.kernels.compiler.load import prepare
+from hgde.kernels.cpu.sizes import at_width
 from hgde.kernels.ops import attending, attention, diffusion, encoding, following, links, pairs
 from hgde.kernels.ops.arguments import curvature, needs_gradient, report
 from hgde.kernels.ops.layers import log_origin
@@ -48,7 +49,7 @@ _WARM = {
 }
 
 
-def warm_up(*parts: str, dtype: torch.dtype = torch.float32) -> None:
+def warm_up(*parts: str, dtype: torch.dtype = torch.float32, width: int = 16) -> None:
     """Begin to compile the kernels of these parts of a model, in the background, unless they are there already.
 
     Parts: the weights (``edge``, ``attention``, which needs ``edge`` too, ``attending``, steps of ``heuler`` with
@@ -56,7 +57,8 @@ def warm_up(*parts: str, dtype: torch.dtype = torch.float32) -> None:
     encoders and decoders, ``encoder`` for one layer on sparse features, ``sparse`` for products with them, ``links``
     for pairs, ``advance`` for steps from tangent vectors at hand, ``solver`` for solvers that call the ball's exp and
     log, ``transport`` for those that carry vectors too, ``stages`` for solvers of several stages with constant weights
-    of edges. Calling it before the data are read hides the time a first run takes; nothing depends on it.
+    of edges. Some kernels are made for the ``width`` of the points. Calling it before the data are read hides the time
+    a first run takes; nothing depends on it.
 
     >>> warm_up("edge", "origin")      # returns at once
     """
@@ -65,7 +67,7 @@ def warm_up(*parts: str, dtype: torch.dtype = torch.float32) -> None:
         raise ValueError(f"unknown parts {', '.join(sorted(unknown))}; known are {', '.join(_WARM)}")
     if get_backend() != "reference":
         for part in parts:
-            prepare(_WARM[part], dtype)
+            prepare([at_width(name, width) for name in _WARM[part]], dtype)
 
 
 def _check(z: Tensor, graph: Graph, weights: LocalWeights) -> None:
@@ -118,7 +120,7 @@ def _fused_steps(
         weight = edge_values(graph, weights, "fused")
     learns = needs_gradient(z, z0, c, eta, weight, scale, extra)
     keep = learns and 8 * (z.numel() + 2 * graph.num_edges) <= diffusion.KEEP_BYTES
-    diffusion.prepare_for(z.dtype, index is not None, learns)
+    diffusion.prepare_for(z, index is not None, learns)
     out, _, _, projected = diffusion.diffuse(
         z, z0, c, eta, weight, scale, index, extra, graph.indptr, graph.indices, steps, mode, code, keep
     )
@@ -278,7 +280,7 @@ def follow(
     _check(z, graph, weights)
     c, eta, plan = curvature(c, z), _eta(eta, z), recipe.plan
     first = None if eta is None else (z if z0 is None else z0)
-    following.prepare_for(z.dtype, needs_gradient(z, first, c, eta, *weight_tensors(weights)))
+    following.prepare_for(z, needs_gradient(z, first, c, eta, *weight_tensors(weights)))
     given = (z, first, c, eta, weights.values, weights.origin, graph.indptr, graph.indices)
     mode = diffusion.MOVED if eta is None else diffusion.RESIDUAL
     steps = (plan.forward, plan.backward, plan.numbers, following.shape_of(plan))
@@ -331,7 +333,7 @@ def attend_steps(
             return z
         learns = needs_gradient(z, z0, c, eta, rule.scoring, rule.edge)
         keep = learns and 8 * (z.numel() + 2 * graph.num_edges) <= diffusion.KEEP_BYTES
-        attending.prepare_for(z.dtype, learns)
+        attending.prepare_for(z, learns)
         mode = diffusion.MOVED if eta is None else diffusion.RESIDUAL
         given = (z, None if eta is None else z0, c, eta, rule.scoring, rule.edge, graph.indptr, graph.indices)
         code = diffusion.ACTIVATION_CODES[activation]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from hgde.kernels.compiler.load import prepare
-from hgde.kernels.cpu.sizes import PARTIALS, PROJECTED, scratch
+from hgde.kernels.cpu.sizes import PARTIALS, PROJECTED, at_width, scratch
 from hgde.kernels.cpu.threads import run_together
 from hgde.kernels.ops.diffusion import RESIDUAL, Gradients, Trajectory, pointer
 from hgde.kernels.ops.register import LANES, like, operation, ordered_sum, padded, unpadded
@@ -17,9 +17,9 @@ KERNELS = ("attentive.forward", "attentive.backward")
 GIVEN = "Tensor z, Tensor? z0, Tensor c, Tensor? eta, Tensor scoring, Tensor? edge, Tensor indptr, Tensor indices"
 
 
-def prepare_for(dtype: torch.dtype, learns: bool) -> None:
+def prepare_for(z: Tensor, learns: bool) -> None:
     """Begin to compile what a trajectory with attention needs, and its gradient if it ``learns``."""
-    prepare(KERNELS if learns else KERNELS[:1], dtype)
+    prepare([at_width(name, z.shape[1]) for name in (KERNELS if learns else KERNELS[:1])], z.dtype)
 
 
 class _Attending:
@@ -90,7 +90,8 @@ def attend(
     blocks = pass_.layout.num_blocks
     partial = torch.zeros(blocks, PARTIALS, dtype=torch.float64)
     args = (*pass_.common(states, kept, 2), out, partial)
-    run_together("attentive.forward", z.dtype, steps + 1, blocks, steps * pass_.work, pass_.buffers, args)
+    name = at_width(KERNELS[0], z.shape[1])
+    run_together(name, z.dtype, steps + 1, blocks, steps * pass_.work, pass_.buffers, args)
     return unpadded(out, z.shape[1]), states, kept, partial[:, PROJECTED].sum().to(torch.int64)
 
 
@@ -129,8 +130,8 @@ def attend_backward(
         *(torch.empty(path.rows * 2 * heads, dtype=torch.float64), int(gedge.numel() > 0), gedge),
         *(z.new_empty(edges * heads), lines, into.tell, partial, columns, by.blocks, by.start, by.rows, by.order),
     )
-    work = 3 * steps * pass_.work
-    run_together("attentive.backward", z.dtype, 2 * steps + 1, layout.num_blocks, work, pass_.buffers, args)
+    name, work = at_width(KERNELS[1], width), 3 * steps * pass_.work
+    run_together(name, z.dtype, 2 * steps + 1, layout.num_blocks, work, pass_.buffers, args)
     total, scored = ordered_sum(partial), ordered_sum(lines)
     gz0 = unpadded(into.z0, width) if z0 is not None and mode == RESIDUAL else none
     geta = none if eta is None else total[1:4].to(eta.dtype)

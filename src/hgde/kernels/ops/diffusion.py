@@ -14,7 +14,7 @@ from torch import Tensor
 from hgde.geometry import numerics
 from hgde.kernels.compiler.load import prepare
 from hgde.kernels.cpu.layout import even_blocks, layout_of, narrowed
-from hgde.kernels.cpu.sizes import ELU, IDENTITY, LEAKY_RELU, PARTIALS, PROJECTED, RELU, TANH, scratch
+from hgde.kernels.cpu.sizes import ELU, IDENTITY, LEAKY_RELU, PARTIALS, PROJECTED, RELU, TANH, at_width, scratch
 from hgde.kernels.cpu.threads import run, run_together
 from hgde.kernels.ops.register import like, operation, ordered_sum, padded, unpadded
 
@@ -30,9 +30,9 @@ _KERNELS = {
 }
 
 
-def prepare_for(dtype: torch.dtype, channels: bool, learns: bool) -> None:
+def prepare_for(z: Tensor, channels: bool, learns: bool) -> None:
     """Begin to compile what a trajectory with such weights needs, and its gradient if it ``learns``."""
-    prepare(_KERNELS[channels][: 2 if learns else 1], dtype)
+    prepare([at_width(name, z.shape[1]) for name in _KERNELS[channels][: 2 if learns else 1]], z.dtype)
 
 
 class Trajectory:
@@ -74,7 +74,8 @@ class Trajectory:
         steps, b = len(states) + 1, torch.empty(2 * self.rows, dtype=torch.float64)
         args = (*self._common(z, states, kept, b), out, partial)
         blocks, buffers = self.layout.num_blocks, scratch(self.width)
-        run_together(_KERNELS[self.channels][0], self.dtype, steps + 1, blocks, steps * self.work, buffers, args)
+        name = at_width(_KERNELS[self.channels][0], self.width)
+        run_together(name, self.dtype, steps + 1, blocks, steps * self.work, buffers, args)
 
     def backward(
         self, z: Tensor, states: Tensor, kept: Tensor, grad: Tensor, into: Gradients, partial: Tensor
@@ -93,7 +94,7 @@ class Trajectory:
         args += (int(told is not None), pointer(told), into.tell, partial)
         args += (by.blocks.numel() - 1, by.blocks, by.start, by.rows, by.order)
         buffers = scratch(self.width, layout.most_in_strip(self.width))
-        name, work = _KERNELS[self.channels][1], 3 * steps * self.work
+        name, work = at_width(_KERNELS[self.channels][1], self.width), 3 * steps * self.work
         run_together(name, self.dtype, 2 * steps + 1, layout.num_blocks, work, buffers, args)
         return gz
 
@@ -107,7 +108,7 @@ class Gradients:
     """Where a backward pass collects what the weights and the first state receive."""
 
     def __init__(self, step: Trajectory, z: Tensor, wanted: bool) -> None:
-        self.sums, self.tell = torch.empty_like(z), z.new_empty(TOLD * len(step.layout.indices))
+        self.sums, self.tell = z.new_empty(2 * z.numel()), z.new_empty(TOLD * len(step.layout.indices))
         self.z0 = torch.from_numpy(np.zeros_like(z.numpy())) if step.mode == RESIDUAL else z
         self.copies = 1
         self.values = torch.zeros_like(step.weight) if wanted and not step.channels else None

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from hgde.kernels.compiler.load import prepare
-from hgde.kernels.cpu.sizes import PARTIALS, PROJECTED, scratch
+from hgde.kernels.cpu.sizes import PARTIALS, PROJECTED, at_width, scratch
 from hgde.kernels.cpu.threads import run_together
 from hgde.kernels.ops.diffusion import RESIDUAL, Gradients, Trajectory, pointer
 from hgde.kernels.ops.register import like, operation, ordered_sum, padded, unpadded
@@ -21,9 +21,9 @@ SCHEMA = (
 )
 
 
-def prepare_for(dtype: torch.dtype, learns: bool) -> None:
+def prepare_for(z: Tensor, learns: bool) -> None:
     """Begin to compile what following a plan needs, and its gradient if it ``learns``."""
-    prepare(KERNELS if learns else KERNELS[:1], dtype)
+    prepare([at_width(name, z.shape[1]) for name in (KERNELS if learns else KERNELS[:1])], z.dtype)
 
 
 def shape_of(plan: Plan) -> list[int]:
@@ -80,7 +80,7 @@ def follow(
     partial = torch.zeros(blocks, PARTIALS, dtype=torch.float64)
     args = (phases, *_common(path, slots, forth, numbers, partial))
     work = phases * (path.work + 16 * state.numel())
-    run_together("programs.forward", z.dtype, phases, blocks, work, scratch(path.width), args)
+    run_together(at_width(KERNELS[0], path.width), z.dtype, phases, blocks, work, scratch(path.width), args)
     out = slots[final, :, : z.shape[1]].clone(memory_format=torch.contiguous_format)
     return out, slots, partial[:, PROJECTED].sum().to(torch.int64)
 
@@ -126,7 +126,7 @@ def follow_backward(
     )
     work = 3 * phases * (path.work + 16 * state.numel())
     buffers = scratch(path.width, most)
-    run_together("programs.backward", z.dtype, 2 * phases + 1, layout.num_blocks, work, buffers, args)
+    run_together(at_width(KERNELS[1], path.width), z.dtype, 2 * phases + 1, layout.num_blocks, work, buffers, args)
     total, none = ordered_sum(partial), z.new_empty(0)
     gz0 = unpadded(into.z0, width) if z0 is not None and mode == RESIDUAL else none
     geta = none if eta is None else total[1:4].to(eta.dtype)

@@ -1,0 +1,36 @@
+"""How kernels are called: with a *job*, which any number of threads may take up together.
+
+A job is a list of calls. In memory it is words of 64 bits: how many calls have been taken, how many there are, and for
+each of them where its arguments lie, one word each. Whoever takes the job up makes the next call that nobody has taken
+until none is left (:mod:`~hgde.kernels.compiler.entry`), so a job is done whether one thread comes or several.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+TAKEN, COUNT, CALLS = range(3)
+"""Where these lie in a job."""
+_PACKED = {"i": "q", "d": "d", "p": "Q"}
+
+
+class Kernel:
+    """Machine code that takes up jobs, at an address."""
+
+    def __init__(self, address: int, kinds: str) -> None:
+        self.address = address
+        self.take_up: Callable[[int], None] = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+        self._arguments = struct.Struct("=" + "".join(_PACKED[kind] for kind in kinds))
+
+    def job(self, calls: Sequence[Sequence[Any]]) -> Any:
+        """The job of these calls, given by their arguments: an array of words, which must live until it is done."""
+        head, size = CALLS + len(calls), self._arguments.size
+        words = (ctypes.c_int64 * (head + len(calls) * size // 8))()
+        words[COUNT] = len(calls)
+        for n, given in enumerate(calls):
+            words[CALLS + n] = ctypes.addressof(words) + 8 * head + n * size
+            self._arguments.pack_into(words, 8 * head + n * size, *given)
+        return words

@@ -17,20 +17,19 @@ import shutil
 import threading
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import torch
 import typer
+from measuring import hgde, run_measured
 
 from hgde import make_settings, randomness
 from hgde.distributed import Partition, join
 from hgde.distributed.crew import Crew
-from hgde.distributed.external import build
 from hgde.distributed.fit import stored_inputs
 from hgde.distributed.flow import embed, scale_encoder
 from hgde.distributed.scratch import Scratch
-from hgde.distributed.streaming import NodeTable, write_streamed
 from hgde.distributed.trainer import PartitionedTrainer
 from hgde.graph import Graph
 from hgde.models.base import Shape
@@ -61,28 +60,45 @@ def power_law_chunks(nodes: int, per_node: float, seed: int):
         yield source, (source + jump) % nodes
 
 
+def write_tables(folder: Path, nodes: int, degree: float, seed: int) -> tuple[Path, Path]:
+    """A generated graph as Parquet tables of edges and nodes, written in chunks: four classes, sixteen features."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder.mkdir(parents=True, exist_ok=True)
+    random, parts = np.random.default_rng(seed), np.array(["train", "val", "test"])
+    edge_type = pa.schema([("source", pa.int32()), ("target", pa.int32())])
+    with pq.ParquetWriter(folder / "edges.parquet", edge_type) as out:
+        for source, target in power_law_chunks(nodes, degree, seed):
+            out.write_table(pa.table([source.astype(np.int32), target.astype(np.int32)], schema=edge_type))
+    columns = [("id", pa.int32()), ("label", pa.string()), ("split", pa.string())]
+    node_type = pa.schema(columns + [(f"x{k}", pa.float32()) for k in range(16)])
+    with pq.ParquetWriter(folder / "nodes.parquet", node_type) as out:
+        for first in range(0, nodes, CHUNK):
+            ids = np.arange(first, min(first + CHUNK, nodes))
+            label = ids * 4 // nodes
+            features = random.standard_normal((len(ids), 16), dtype=np.float32)
+            features[:, :4] += np.eye(4, dtype=np.float32)[label]
+            part = parts[(ids % 10 > 5).astype(int) + (ids % 10 > 7)]
+            columns = [ids.astype(np.int32), np.array(list("abcd"))[label], part, *features.T]
+            out.write_table(pa.table(list(map(pa.array, columns)), schema=node_type))
+    return folder / "edges.parquet", folder / "nodes.parquet"
+
+
 @app.command()
-def make(folder: Folder, nodes: float = 1e6, degree: float = 10.0, pieces: int | None = None, seed: int = 0) -> None:
-    """Generate a graph and cut it; nodes lie on a ring, so contiguous pieces are good ones."""
-    count = int(nodes)
-    work = folder.with_name(f"{folder.name}-work")
-    work.mkdir(parents=True, exist_ok=True)
+def make(
+    folder: Folder, nodes: float = 1e6, degree: float = 10.0, method: str = "contiguous", seed: int = 0
+) -> dict[str, Any]:
+    """Generate a graph as tables and cut it in chunks; nodes lie on a ring, so contiguous pieces are good ones."""
+    work = folder.with_name(f"{folder.name}-tables")
     began = time.perf_counter()
-    chunks = power_law_chunks(count, degree, seed)
-    edges = build(chunks, count, int(count * degree / 2), work)
-    print(f"{count:,} nodes, {edges.indptr[-1]:,} edges, largest degree {np.diff(edges.indptr).max():,}", flush=True)
-    features = np.memmap(work / "features.bin", dtype=np.float32, mode="w+", shape=(count, 16))
-    random, labels = np.random.default_rng(seed), np.arange(count) * 4 // count
-    for first in range(0, count, CHUNK):
-        rows = slice(first, min(first + CHUNK, count))
-        features[rows] = random.standard_normal((rows.stop - first, 16), dtype=np.float32)
-        features[rows, :4] += np.eye(4, dtype=np.float32)[labels[rows]]
-    part = (np.arange(count) % 10 > 5).astype(np.int8) + (np.arange(count) % 10 > 7)
-    names = [f"x{k}" for k in range(16)]
-    table = NodeTable(np.arange(count), features, names, labels, part, list("abcd"))
-    write_streamed(folder, "power law", edges, table, settings(), pieces, "contiguous")
+    edges, table = write_tables(work, int(nodes), degree, seed)
+    generated = time.perf_counter() - began
+    given = ("--edges", edges, "--nodes", table, "--split-column", "split", "--method", method)
+    taken = run_measured(hgde("partition", "--stream", *given, "--out", folder))
     shutil.rmtree(work)
-    print(f"cut in {time.perf_counter() - began:.0f} s", flush=True)
+    print(taken.pop("said"))
+    return taken | {"generating_seconds": generated}
 
 
 class Peak:

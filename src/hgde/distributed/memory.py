@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from hgde.distributed.partition import Partition
+from hgde.distributed.scratch import Scratch
 from hgde.models import HGDE
 from hgde.sections import SettingsError
 
@@ -14,6 +18,8 @@ HELD, DISK, BATCHES = "held", "disk", "batches"
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 PROGRAM = 500 * 2**20
 """What a process takes before it holds any data."""
+DISK_STATES = 6
+"""States that are in memory at once out of core."""
 
 
 def parse_size(text: str) -> int:
@@ -36,11 +42,12 @@ class Need:
     disk: int
 
     @classmethod
-    def of(cls, partition: Partition, ranks: int, model: HGDE) -> Need:
+    def of(cls, partition: Partition, ranks: int, model: HGDE, *, learns: bool = True) -> Need:
         """An estimate, measured against runs in the page on scale.
 
-        Held: 36 bytes for each edge (layouts and weights), features twice (dropout), and for each row of a piece or
-        its halo two states per evaluation and ten more. On disk: ten states, and the work on the largest piece.
+        Held: for each edge its layout and weights, features twice (dropout), and for each row of a piece or its halo
+        two states per evaluation and ten more. On disk: a few states, and the work on the largest piece. What does not
+        learn keeps neither states nor the layout by columns.
         """
         share = 1 / ranks
         halo = sum(len(partition.piece_array(k, "halo")) for k in range(partition.num_pieces))
@@ -48,8 +55,9 @@ class Need:
         state = share * (partition.num_nodes + halo) * width * item
         largest = max(partition.facts["edges_of"]) * 150 + 10 * state / max(1, partition.num_pieces * share)
         features = share * int(partition.facts["feature_bytes"])
-        held = PROGRAM + share * partition.num_edges * 36 + 2 * features + state * (2 * evaluations(model) + 10)
-        return cls(int(held), int(PROGRAM + 10 * state + largest))
+        per_edge, states = (36, 2 * evaluations(model) + 10) if learns else (24, 5)
+        held = PROGRAM + share * partition.num_edges * per_edge + 2 * features + state * states
+        return cls(int(held), int(PROGRAM + DISK_STATES * state + largest))
 
 
 def evaluations(model: HGDE) -> int:
@@ -66,10 +74,22 @@ class Way:
     words: str
     batch: int = 0
 
+    @contextmanager
+    def scratch(self, parent: Path) -> Iterator[Scratch | None]:
+        """A folder for tensors below ``parent``, where this way needs one; it is gone afterwards."""
+        if self.mode == HELD:
+            yield None
+            return
+        scratch = Scratch(parent)
+        try:
+            yield scratch
+        finally:
+            scratch.close()
 
-def choose_way(partition: Partition, ranks: int, model: HGDE, memory: int | None) -> Way:
+
+def choose_way(partition: Partition, ranks: int, model: HGDE, memory: int | None, *, learns: bool = True) -> Way:
     """The exact way if it fits, on disk if need be; batches of pieces where even a few states do not fit."""
-    need = Need.of(partition, ranks, model)
+    need = Need.of(partition, ranks, model, learns=learns)
     if memory is None or need.held <= memory:
         limit = "" if memory is None else f", within {_words(memory)}"
         return Way(HELD, f"exact, all in memory: about {_words(need.held)} per rank{limit}")
@@ -79,10 +99,11 @@ def choose_way(partition: Partition, ranks: int, model: HGDE, memory: int | None
             f"exact, out of core: holding everything would take about {_words(need.held)} per rank; what gradients "
             f"need goes to disk, about {_words(need.disk)} stay in memory, within {_words(memory)}",
         )
-    if ranks > 1:
+    if ranks > 1 or not learns:
+        other = "train in one process, with batches of pieces" if learns else "allow more memory"
         raise SettingsError(
-            f"{_words(memory)} are too little for {ranks} ranks, which need about {_words(need.disk)} each even out of "
-            "core; use more ranks, or one process with batches of pieces"
+            f"{_words(memory)} per rank are too little: about {_words(need.disk)} are needed even out of core; use "
+            f"more ranks than {ranks}, or {other}"
         )
     per_piece = (need.held - PROGRAM) / partition.num_pieces
     batch = int((memory - PROGRAM) / per_piece)

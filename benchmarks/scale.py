@@ -1,5 +1,7 @@
 """Partitions at size: how long an epoch takes, what it holds and what it sends, and what more ranks would do.
 
+python benchmarks/scale.py large FOLDER                       100 million edges by hgde's own commands, 6 GiB included
+python benchmarks/scale.py speedup FOLDER                     two ranks against one process, by turns
 python benchmarks/scale.py make FOLDER --nodes 1e6            a graph with a power law, about ten edges per node
 python benchmarks/scale.py epochs FOLDER                      one process
 torchrun --nproc-per-node 2 benchmarks/scale.py epochs FOLDER two ranks
@@ -14,6 +16,7 @@ import json
 import os
 import resource
 import shutil
+import sys
 import threading
 import time
 from pathlib import Path
@@ -200,6 +203,69 @@ def whole(folder: Folder, count: int = 2) -> None:
     about = {"edges": graph.num_edges, "seconds": clock, "cpu_seconds": spent, "losses": losses}
     per_edge = {"ns_per_edge": 1e9 * clock / (4 * graph.num_edges), "peak_resident": resident}
     print(json.dumps(about | per_edge, indent=1))
+
+
+TRAIN = ("--width", "16", "--time", "4", "--preset", "none", "--json")
+Results = Annotated[Path, typer.Option("--results", help="JSON file that the figures are put into.")]
+
+
+def note(results: Path, **figures: Any) -> None:
+    """Put figures into the file of results, beside what is there."""
+    known = json.loads(results.read_text()) if results.exists() else {}
+    results.write_text(json.dumps(known | figures, indent=1) + "\n")
+
+
+def timed_epochs(folder: Path, *flags: str, ranks: int = 1) -> dict[str, Any]:
+    """What ``epochs`` says, run in processes of its own with one thread each."""
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)] if ranks > 1 else []
+    command = [sys.executable, *launcher, __file__, "epochs", folder, *flags]
+    found: dict[str, Any] = json.loads(run_measured(command, {"OMP_NUM_THREADS": "1"})["said"])
+    return found
+
+
+@app.command()
+def large(
+    folder: Folder, nodes: float = 1.04e7, small: float = 1.04e5, memory: str = "6GiB", method: str = "contiguous",
+    results: Results = Path("results/scale.json"),
+) -> None:  # fmt: skip
+    """Cut, train an epoch and predict by ``hgde``, held and out of core; then time an edge, beside a small graph."""
+    parts = folder / "parts"
+    note(results, partition=make(parts, nodes=nodes, method=method))
+    ways: dict[str, tuple[str, ...]] = {"held": (), "out_of_core": ("--memory", memory)}
+    models, tables = [], []
+    for way, flags in ways.items():
+        run, table = folder / f"run-{way}", folder / f"{way}.parquet"
+        trained = run_measured(hgde("train", "--partitioned", parts, "--out", run, "--epochs", "1", *TRAIN, *flags))
+        predicted = run_measured(hgde("predict", run, "--partitioned", parts, "--out", table, *flags))
+        del trained["said"]
+        note(results, **{f"{way}_train": trained, f"{way}_predict": predicted})
+        models.append((run / "seed-0" / "model.safetensors").read_bytes())
+        tables.append(table.read_bytes())
+    same = {"same_model": models[0] == models[1], "same_predictions": tables[0] == tables[1]}
+    make(folder / "small", nodes=small)
+    note(results, **same, small=timed_epochs(folder / "small", "--count", "5"), large=timed_epochs(parts))
+    note(
+        results,
+        large_out_of_core=timed_epochs(parts, "--disk"),
+        small_out_of_core=timed_epochs(folder / "small", "--disk"),
+    )
+
+
+@app.command()
+def speedup(
+    folder: Folder, nodes: float = 1.04e6, turns: int = 5, results: Results = Path("results/scale.json")
+) -> None:
+    """Two ranks against one process, one thread each, by turns; the machine should have nothing else to do."""
+    if not folder.exists():
+        make(folder, nodes=nodes)
+    seconds: dict[int, list[float]] = {1: [], 2: []}
+    for _ in range(turns):
+        for ranks, known in seconds.items():
+            found = timed_epochs(folder, "--count", "4", "--no-predict", ranks=ranks)
+            known.append(max(row["seconds"] for row in found["by_rank"]))
+    one, two = (float(np.median(known)) for known in seconds.values())
+    print(f"one process {one:.2f} s per epoch, two ranks {two:.2f} s: {one / two:.2f} times as fast")
+    note(results, speedup={"edges": found["edges"], "one": seconds[1], "two": seconds[2], "ratio": one / two})
 
 
 @app.command()

@@ -87,6 +87,8 @@ class Piece:
     def meet(self, operation: Callable[[dict[int, Any]], Iterable[tuple[int, Any]]], value: Any) -> Any:
         if self.crew.scratch is not None:
             self.crew.scratch.rest(self.number)
+            if self.number == self.crew.lockstep.numbers[-1]:
+                self.crew.scratch.trim()
         return self.crew.lockstep.meet(self.number, operation, value)
 
     def _tensor(self, name: str) -> Tensor:

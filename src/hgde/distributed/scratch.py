@@ -99,14 +99,17 @@ class Scratch:
         return kept.read() if isinstance(kept, _Stored) else kept
 
     def rest(self, piece: int) -> None:
-        """Give back what a piece has freed, and the pages it has read of its files: it waits for the others now."""
+        """Give back the pages that a piece has read of its files: it waits for the others now."""
         if self._system is None:
             return
         for address, tensor in self._mapped[piece].items():
             first = address // mmap.PAGESIZE * mmap.PAGESIZE
             size = address + tensor.untyped_storage().nbytes() - first
             self._system.madvise(ctypes.c_void_p(first), ctypes.c_size_t(size), mmap.MADV_DONTNEED)
-        if hasattr(self._system, "malloc_trim"):
+
+    def trim(self) -> None:
+        """Give freed memory back to the system, where the C library can: it would be kept for later otherwise."""
+        if self._system is not None and hasattr(self._system, "malloc_trim"):
             self._system.malloc_trim(0)
 
     def _next(self) -> Path:

@@ -101,6 +101,9 @@ def make(
     taken = run_measured(hgde("partition", "--stream", *given, "--out", folder))
     shutil.rmtree(work)
     print(taken.pop("said"))
+    print(
+        f"cut in {taken['seconds']:.0f} s ({taken['cpu_seconds']:.0f} s of CPU), {taken['resident'][0] / 2**30:.2g} GiB"
+    )
     return taken | {"generating_seconds": generated}
 
 

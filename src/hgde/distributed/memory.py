@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from hgde.distributed.cutting import training_bytes
 from hgde.distributed.partition import Partition
 from hgde.distributed.scratch import Scratch
 from hgde.models import HGDE
@@ -45,19 +46,18 @@ class Need:
     def of(cls, partition: Partition, ranks: int, model: HGDE, *, learns: bool = True) -> Need:
         """An estimate, measured against runs in the page on scale.
 
-        Held: for each edge its layout and weights, features twice (dropout), and for each row of a piece or its halo
-        two states per evaluation and ten more. On disk: a few states, and the work on the largest piece. What does not
-        learn keeps neither states nor the layout by columns.
+        On disk a few states stay in memory, and the work on the largest piece. What does not learn keeps neither the
+        states of evaluations nor the layout by columns.
         """
-        share = 1 / ranks
         halo = sum(len(partition.piece_array(k, "halo")) for k in range(partition.num_pieces))
         width, item = model.encoder.linear.weight.shape[1], model.encoder.linear.weight.element_size()
-        state = share * (partition.num_nodes + halo) * width * item
-        largest = max(partition.facts["edges_of"]) * 150 + 10 * state / max(1, partition.num_pieces * share)
-        features = share * int(partition.facts["feature_bytes"])
-        per_edge, states = (36, 2 * evaluations(model) + 10) if learns else (24, 5)
-        held = PROGRAM + share * partition.num_edges * per_edge + 2 * features + state * states
-        return cls(int(held), int(PROGRAM + DISK_STATES * state + largest))
+        state = (partition.num_nodes + halo) * width * item
+        edges, features = partition.num_edges, int(partition.facts["feature_bytes"])
+        held = (
+            training_bytes(edges, features, state, evaluations(model)) if learns else 24 * edges + features + 5 * state
+        )
+        largest = max(partition.facts["edges_of"]) * 150 + 10 * state / partition.num_pieces
+        return cls(int(PROGRAM + held / ranks), int(PROGRAM + DISK_STATES * state / ranks + largest))
 
 
 def evaluations(model: HGDE) -> int:
@@ -96,8 +96,8 @@ def choose_way(partition: Partition, ranks: int, model: HGDE, memory: int | None
     if need.disk <= memory:
         return Way(
             DISK,
-            f"exact, out of core: holding everything would take about {_words(need.held)} per rank; what gradients "
-            f"need goes to disk, about {_words(need.disk)} stay in memory, within {_words(memory)}",
+            f"exact, out of core: holding everything would take about {_words(need.held)} per rank; what is not at "
+            f"work goes to disk, about {_words(need.disk)} stay in memory, within {_words(memory)}",
         )
     if ranks > 1 or not learns:
         other = "train in one process, with batches of pieces" if learns else "allow more memory"

@@ -19,6 +19,8 @@ import shutil
 import sys
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -214,8 +216,12 @@ Results = Annotated[Path, typer.Option("--results", help="JSON file that the fig
 
 def note(results: Path, **figures: Any) -> None:
     """Put figures into the file of results, beside what is there."""
-    known = json.loads(results.read_text()) if results.exists() else {}
-    results.write_text(json.dumps(known | figures, indent=1) + "\n")
+    results.write_text(json.dumps(noted(results) | figures, indent=1) + "\n")
+
+
+def noted(results: Path) -> dict[str, Any]:
+    known: dict[str, Any] = json.loads(results.read_text()) if results.exists() else {}
+    return known
 
 
 def timed_epochs(folder: Path, *flags: str, ranks: int = 1) -> dict[str, Any]:
@@ -231,27 +237,28 @@ def large(
     folder: Folder, nodes: float = 1.04e7, small: float = 1.04e5, memory: str = "6GiB", method: str = "contiguous",
     results: Results = Path("results/scale.json"),
 ) -> None:  # fmt: skip
-    """Cut, train an epoch and predict by ``hgde``, held and out of core; then time an edge, beside a small graph."""
-    parts = folder / "parts"
-    note(results, partition=make(parts, nodes=nodes, method=method))
+    """Cut, train an epoch and predict by ``hgde``, held and out of core; then time an edge, beside a small graph.
+
+    Steps whose figures are in ``results`` are not done again.
+    """
+    parts, other = folder / "parts", folder / "small"
     ways: dict[str, tuple[str, ...]] = {"held": (), "out_of_core": ("--memory", memory)}
-    models, tables = [], []
+    steps: dict[str, Callable[[], dict[str, Any]]] = {"partition": lambda: make(parts, nodes=nodes, method=method)}
     for way, flags in ways.items():
-        run, table = folder / f"run-{way}", folder / f"{way}.parquet"
-        trained = run_measured(hgde("train", "--partitioned", parts, "--out", run, "--epochs", "1", *TRAIN, *flags))
-        predicted = run_measured(hgde("predict", run, "--partitioned", parts, "--out", table, *flags))
-        del trained["said"]
-        note(results, **{f"{way}_train": trained, f"{way}_predict": predicted})
-        models.append((run / "seed-0" / "model.safetensors").read_bytes())
-        tables.append(table.read_bytes())
-    same = {"same_model": models[0] == models[1], "same_predictions": tables[0] == tables[1]}
-    make(folder / "small", nodes=small)
-    note(results, **same, small=timed_epochs(folder / "small", "--count", "5"), large=timed_epochs(parts))
-    note(
-        results,
-        large_out_of_core=timed_epochs(parts, "--disk"),
-        small_out_of_core=timed_epochs(folder / "small", "--disk"),
-    )
+        run = folder / f"run-{way}"
+        train = hgde("train", "--partitioned", parts, "--out", run, "--epochs", "1", *TRAIN, *flags)
+        predict = hgde("predict", run, "--partitioned", parts, "--out", folder / f"{way}.parquet", *flags)
+        steps |= {f"train_{way}": partial(run_measured, train), f"predict_{way}": partial(run_measured, predict)}
+    steps["small"] = lambda: make(other, nodes=small)
+    for way, flag in (("held", "--no-disk"), ("out_of_core", "--disk")):
+        steps[f"edge_{way}"] = partial(timed_epochs, parts, "--count", "1", flag)
+        steps[f"edge_small_{way}"] = partial(timed_epochs, other, "--count", "10", flag)
+    for name, work in steps.items():
+        if name not in noted(results):
+            note(results, **{name: {key: value for key, value in work().items() if key != "said"}})
+    for what in ("run-{}/seed-0/model.safetensors", "{}.parquet"):
+        one, two = ((folder / what.format(way)).read_bytes() for way in ways)
+        print(what.format("*"), "has the same bytes" if one == two else "DIFFERS")
 
 
 @app.command()

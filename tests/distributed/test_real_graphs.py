@@ -14,11 +14,17 @@ from hgde.pipeline.prepare import build_learner
 from hgde.training.trainer import Trainer
 
 EPOCHS = 30
-CASES = list(
-    product(
-        ("hubs", "cora", "pubmed"), ("nodes", "links"), ("isotropic", "attention", "ricci"), ("heuler", "hrk4", "rk4")
-    )
-)
+WEIGHTS, SOLVERS, TASKS = ("isotropic", "attention", "ricci"), ("heuler", "hrk4", "rk4"), ("nodes", "links")
+# Every combination on the graph with hubs. On the real ones, which take minutes each, every kind of weights and every
+# solver with either task, and every pair of the two on one of the graphs.
+CASES = [
+    *product(["hubs"], TASKS, WEIGHTS, SOLVERS),
+    *(
+        (name, task, weights, SOLVERS[(place + shift) % 3])
+        for shift, (name, task) in enumerate(product(["cora", "pubmed"], TASKS))
+        for place, weights in enumerate(WEIGHTS)
+    ),
+]
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """Partitions at size: how long an epoch takes, what it holds and what it sends, and what more ranks would do.
 
+python benchmarks/scale.py large FOLDER                       100 million edges by hgde's own commands, 6 GiB included
+python benchmarks/scale.py speedup FOLDER                     two ranks against one process, by turns
 python benchmarks/scale.py make FOLDER --nodes 1e6            a graph with a power law, about ten edges per node
 python benchmarks/scale.py epochs FOLDER                      one process
 torchrun --nproc-per-node 2 benchmarks/scale.py epochs FOLDER two ranks
@@ -14,23 +16,25 @@ import json
 import os
 import resource
 import shutil
+import sys
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import torch
 import typer
+from measuring import hgde, run_measured
 
 from hgde import make_settings, randomness
 from hgde.distributed import Partition, join
 from hgde.distributed.crew import Crew
-from hgde.distributed.external import build
 from hgde.distributed.fit import stored_inputs
 from hgde.distributed.flow import embed, scale_encoder
 from hgde.distributed.scratch import Scratch
-from hgde.distributed.streaming import NodeTable, write_streamed
 from hgde.distributed.trainer import PartitionedTrainer
 from hgde.graph import Graph
 from hgde.models.base import Shape
@@ -61,28 +65,48 @@ def power_law_chunks(nodes: int, per_node: float, seed: int):
         yield source, (source + jump) % nodes
 
 
+def write_tables(folder: Path, nodes: int, degree: float, seed: int) -> tuple[Path, Path]:
+    """A generated graph as Parquet tables of edges and nodes, written in chunks: four classes, sixteen features."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder.mkdir(parents=True, exist_ok=True)
+    random, parts = np.random.default_rng(seed), np.array(["train", "val", "test"])
+    edge_type = pa.schema([("source", pa.int32()), ("target", pa.int32())])
+    with pq.ParquetWriter(folder / "edges.parquet", edge_type) as out:
+        for source, target in power_law_chunks(nodes, degree, seed):
+            out.write_table(pa.table([source.astype(np.int32), target.astype(np.int32)], schema=edge_type))
+    columns = [("id", pa.int32()), ("label", pa.string()), ("split", pa.string())]
+    node_type = pa.schema(columns + [(f"x{k}", pa.float32()) for k in range(16)])
+    with pq.ParquetWriter(folder / "nodes.parquet", node_type) as out:
+        for first in range(0, nodes, CHUNK):
+            ids = np.arange(first, min(first + CHUNK, nodes))
+            label = ids * 4 // nodes
+            features = random.standard_normal((len(ids), 16), dtype=np.float32)
+            features[:, :4] += np.eye(4, dtype=np.float32)[label]
+            part = parts[(ids % 10 > 5).astype(int) + (ids % 10 > 7)]
+            columns = [ids.astype(np.int32), np.array(list("abcd"))[label], part, *features.T]
+            out.write_table(pa.table(list(map(pa.array, columns)), schema=node_type))
+    return folder / "edges.parquet", folder / "nodes.parquet"
+
+
 @app.command()
-def make(folder: Folder, nodes: float = 1e6, degree: float = 10.0, pieces: int | None = None, seed: int = 0) -> None:
-    """Generate a graph and cut it; nodes lie on a ring, so contiguous pieces are good ones."""
-    count = int(nodes)
-    work = folder.with_name(f"{folder.name}-work")
-    work.mkdir(parents=True, exist_ok=True)
+def make(
+    folder: Folder, nodes: float = 1e6, degree: float = 10.0, method: str = "contiguous", seed: int = 0
+) -> dict[str, Any]:
+    """Generate a graph as tables and cut it in chunks; nodes lie on a ring, so contiguous pieces are good ones."""
+    work = folder.with_name(f"{folder.name}-tables")
     began = time.perf_counter()
-    chunks = power_law_chunks(count, degree, seed)
-    edges = build(chunks, count, int(count * degree / 2), work)
-    print(f"{count:,} nodes, {edges.indptr[-1]:,} edges, largest degree {np.diff(edges.indptr).max():,}", flush=True)
-    features = np.memmap(work / "features.bin", dtype=np.float32, mode="w+", shape=(count, 16))
-    random, labels = np.random.default_rng(seed), np.arange(count) * 4 // count
-    for first in range(0, count, CHUNK):
-        rows = slice(first, min(first + CHUNK, count))
-        features[rows] = random.standard_normal((rows.stop - first, 16), dtype=np.float32)
-        features[rows, :4] += np.eye(4, dtype=np.float32)[labels[rows]]
-    part = (np.arange(count) % 10 > 5).astype(np.int8) + (np.arange(count) % 10 > 7)
-    names = [f"x{k}" for k in range(16)]
-    table = NodeTable(np.arange(count), features, names, labels, part, list("abcd"))
-    write_streamed(folder, "power law", edges, table, settings(), pieces, "contiguous")
+    edges, table = write_tables(work, int(nodes), degree, seed)
+    generated = time.perf_counter() - began
+    given = ("--edges", edges, "--nodes", table, "--split-column", "split", "--method", method)
+    taken = run_measured(hgde("partition", "--stream", *given, "--out", folder))
     shutil.rmtree(work)
-    print(f"cut in {time.perf_counter() - began:.0f} s", flush=True)
+    print(taken.pop("said"))
+    print(
+        f"cut in {taken['seconds']:.0f} s ({taken['cpu_seconds']:.0f} s of CPU), {taken['resident'][0] / 2**30:.2g} GiB"
+    )
+    return taken | {"generating_seconds": generated}
 
 
 class Peak:
@@ -184,6 +208,74 @@ def whole(folder: Folder, count: int = 2) -> None:
     about = {"edges": graph.num_edges, "seconds": clock, "cpu_seconds": spent, "losses": losses}
     per_edge = {"ns_per_edge": 1e9 * clock / (4 * graph.num_edges), "peak_resident": resident}
     print(json.dumps(about | per_edge, indent=1))
+
+
+TRAIN = ("--width", "16", "--time", "4", "--preset", "none", "--json")
+Results = Annotated[Path, typer.Option("--results", help="JSON file that the figures are put into.")]
+
+
+def note(results: Path, **figures: Any) -> None:
+    """Put figures into the file of results, beside what is there."""
+    results.write_text(json.dumps(noted(results) | figures, indent=1) + "\n")
+
+
+def noted(results: Path) -> dict[str, Any]:
+    known: dict[str, Any] = json.loads(results.read_text()) if results.exists() else {}
+    return known
+
+
+def timed_epochs(folder: Path, *flags: str, ranks: int = 1) -> dict[str, Any]:
+    """What ``epochs`` says, run in processes of its own with one thread each."""
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)] if ranks > 1 else []
+    command = [sys.executable, *launcher, __file__, "epochs", folder, *flags]
+    found: dict[str, Any] = json.loads(run_measured(command, {"OMP_NUM_THREADS": "1"})["said"])
+    return found
+
+
+@app.command()
+def large(
+    folder: Folder, nodes: float = 1.04e7, small: float = 1.04e5, memory: str = "6GiB", method: str = "contiguous",
+    results: Results = Path("results/scale.json"),
+) -> None:  # fmt: skip
+    """Cut, train an epoch and predict by ``hgde``, held and out of core; then time an edge, beside a small graph.
+
+    Steps whose figures are in ``results`` are not done again.
+    """
+    parts, other = folder / "parts", folder / "small"
+    ways: dict[str, tuple[str, ...]] = {"held": (), "out_of_core": ("--memory", memory)}
+    steps: dict[str, Callable[[], dict[str, Any]]] = {"partition": lambda: make(parts, nodes=nodes, method=method)}
+    for way, flags in ways.items():
+        run = folder / f"run-{way}"
+        train = hgde("train", "--partitioned", parts, "--out", run, "--epochs", "1", *TRAIN, *flags)
+        predict = hgde("predict", run, "--partitioned", parts, "--out", folder / f"{way}.parquet", *flags)
+        steps |= {f"train_{way}": partial(run_measured, train), f"predict_{way}": partial(run_measured, predict)}
+    steps["small"] = lambda: make(other, nodes=small)
+    for way, flag in (("held", "--no-disk"), ("out_of_core", "--disk")):
+        steps[f"edge_{way}"] = partial(timed_epochs, parts, "--count", "1", flag)
+        steps[f"edge_small_{way}"] = partial(timed_epochs, other, "--count", "10", flag)
+    for name, work in steps.items():
+        if name not in noted(results):
+            note(results, **{name: {key: value for key, value in work().items() if key != "said"}})
+    for what in ("run-{}/seed-0/model.safetensors", "{}.parquet"):
+        one, two = ((folder / what.format(way)).read_bytes() for way in ways)
+        print(what.format("*"), "has the same bytes" if one == two else "DIFFERS")
+
+
+@app.command()
+def speedup(
+    folder: Folder, nodes: float = 1.04e6, turns: int = 5, results: Results = Path("results/scale.json")
+) -> None:
+    """Two ranks against one process, one thread each, by turns; the machine should have nothing else to do."""
+    if not folder.exists():
+        make(folder, nodes=nodes)
+    seconds: dict[int, list[float]] = {1: [], 2: []}
+    for _ in range(turns):
+        for ranks, known in seconds.items():
+            found = timed_epochs(folder, "--count", "4", "--no-predict", ranks=ranks)
+            known.append(max(row["seconds"] for row in found["by_rank"]))
+    one, two = (float(np.median(known)) for known in seconds.values())
+    print(f"one process {one:.2f} s per epoch, two ranks {two:.2f} s: {one / two:.2f} times as fast")
+    note(results, speedup={"edges": found["edges"], "one": seconds[1], "two": seconds[2], "ratio": one / two})
 
 
 @app.command()

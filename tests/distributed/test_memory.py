@@ -1,12 +1,15 @@
 """Beyond memory: pieces on disk give the same bits, batches of pieces learn, the choice is explained."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from partitions import assert_same, cut, prepared_for, settings_of, weights_after
 
 from hgde.distributed import Ranks, start_run
 from hgde.distributed.batches import union
-from hgde.distributed.memory import BATCHES, DISK, HELD, parse_size
+from hgde.distributed.flow import hgde_of
+from hgde.distributed.memory import BATCHES, DISK, HELD, choose_way, parse_size
 from hgde.distributed.scratch import Scratch
 from hgde.sections import SettingsError
 
@@ -37,6 +40,24 @@ def test_what_autograd_keeps_is_written_and_removed(tmp_path):
     assert list(scratch.folder.iterdir()) == []
 
 
+def test_pages_of_a_piece_at_rest_go_and_come_back(tmp_path):
+    scratch = Scratch(tmp_path, smallest=1024)
+    values = torch.randn(3_000_000)
+    mapped = scratch.mapped(values, piece=4)
+    assert torch.equal(mapped, values)
+    before = resident_files()
+    scratch.rest(4)
+    assert before - resident_files() > 10 * 2**20
+    assert torch.equal(mapped, values)
+    scratch.close()
+
+
+def resident_files():
+    """Bytes of mapped files that are in this process's memory."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssFile"))
+
+
 GIVEN = {"model": {"width": 8, "time": 2.0}, "training": {"epochs": 8, "lr": 0.05}, "preset": "none"}
 
 
@@ -51,12 +72,20 @@ def test_the_way_follows_from_the_memory(tmp_path, partition, monkeypatch):
     held = start_run(partition, GIVEN, Ranks(), None)
     assert held.way.mode == HELD
     assert "all in memory" in held.way.words
-    disk = start_run(partition, GIVEN, Ranks(), tmp_path / "disk", memory=150_000)
+    disk = start_run(partition, GIVEN, Ranks(), tmp_path / "disk", memory=110_000)
     assert disk.way.mode == DISK, disk.way.words
     assert disk.train().outcomes[0].validation == held.train().outcomes[0].validation
     assert not list((tmp_path / "disk").glob(".scratch*"))
     with pytest.raises(SettingsError, match="more pieces"):
         start_run(partition, GIVEN, Ranks(), None, memory=100)
+
+
+def test_predictions_are_exact_or_refused(partition, monkeypatch):
+    monkeypatch.setattr("hgde.distributed.memory.PROGRAM", 0)
+    model = hgde_of(start_run(partition, GIVEN, Ranks(), None).learner(0))
+    assert choose_way(partition, 1, model, 100_000, learns=False).mode == HELD
+    with pytest.raises(SettingsError, match="allow more memory"):
+        choose_way(partition, 1, model, 1000, learns=False)
 
 
 def test_batches_of_pieces_learn(partition, monkeypatch):

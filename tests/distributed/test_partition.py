@@ -1,5 +1,7 @@
 """The folder of a partition: what is in it, what it costs, what is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -115,13 +117,21 @@ def test_every_rank_hears_of_a_damaged_piece(made):
     assert all("rank 1" in words and "halo.npy is missing" in words for words in heard)
 
 
-def test_ranks_with_other_versions_or_data_refuse(made, monkeypatch):
+@pytest.mark.parametrize("what", ["settings", "versions", "data"])
+def test_ranks_with_other_versions_or_data_refuse(made, monkeypatch, what):
     partition, settings, _ = made
 
     def work(ranks):
-        other = settings if ranks.rank == 0 else settings.replace({"training.lr": 0.5})
-        with pytest.raises(RankError, match="rank 1 has other settings"):
-            check_together(partition, other, ranks)
+        mine, cut_anew = settings, partition
+        if ranks.rank == 1 and what == "settings":
+            mine = settings.replace({"training.lr": 0.5})
+        if ranks.rank == 1 and what == "data":
+            cut_anew = replace(partition, facts={**partition.facts, "files": {"ids.npy": "another hash"}})
+        if what == "versions":
+            found = iter([{"torch": "2.13"}, {"torch": "2.14"}][ranks.rank :])
+            ranks.gather = lambda value, gather=ranks.gather: gather({**value, "versions": next(found)})
+        with pytest.raises(RankError, match=f"rank 1 has other {what} than rank 0"):
+            check_together(cut_anew, mine, ranks)
 
     on_ranks(2, work)
 
@@ -129,6 +139,19 @@ def test_ranks_with_other_versions_or_data_refuse(made, monkeypatch):
 def test_what_the_partition_decides_cannot_be_given(made, tmp_path):
     with pytest.raises(SettingsError, match=r"data\.split"):
         settings_for(made[0], {"data": {"split": 3}})
+
+
+@pytest.mark.parametrize("name", ["labels", "own_readout"])
+def test_models_that_read_out_from_more_than_points_are_refused(made, tmp_path, name):
+    given = {"model": {name: True}, "preset": "none"}
+    with pytest.raises(PartitionError, match=r"leave out model\.labels and model\.own_readout"):
+        start_run(made[0], given, Ranks(), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_other_models_are_refused(made):
+    with pytest.raises(PartitionError, match="only the model hgde"):
+        start_run(made[0], {"model": {"name": "gcn"}, "preset": "none"}, Ranks(), None)
 
 
 def test_more_ranks_than_pieces(made):

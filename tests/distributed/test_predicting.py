@@ -9,6 +9,7 @@ from thread_ranks import on_ranks
 
 from hgde.distributed import PartitionError, Ranks, start_run
 from hgde.distributed.predicting import Predictor
+from hgde.distributed.scratch import Scratch
 from hgde.pipeline import load
 
 GIVEN = {"model": {"width": 8, "time": 2.0}, "training": {"epochs": 3}, "preset": "none"}
@@ -46,6 +47,16 @@ def test_tables_of_any_number_of_ranks_are_those_of_the_whole(tmp_path, trained)
     assert one[keys].astype(str).equals(whole[keys].astype(str))
     assert np.allclose(one[chance], whole[chance], atol=1e-5)
     assert one["part"].equals(whole["part"])
+
+
+def test_tables_made_out_of_core_are_the_same_bytes(tmp_path, trained):
+    run, partition, _ = trained
+    scratch = Scratch(tmp_path, smallest=64)
+    Predictor(load(run), partition, Ranks()).write_predictions(tmp_path / "held.csv")
+    Predictor(load(run), partition, Ranks(), scratch).write_predictions(tmp_path / "disk.csv")
+    assert scratch.written > 0
+    scratch.close()
+    assert (tmp_path / "disk.csv").read_bytes() == (tmp_path / "held.csv").read_bytes()
 
 
 def test_points_are_those_of_the_whole(tmp_path, trained):

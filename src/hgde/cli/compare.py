@@ -11,6 +11,7 @@ import typer
 from hgde.cli.errors import friendly
 from hgde.cli.options import with_settings
 from hgde.cli.use import AsJson, print_json
+from hgde.cli.workers import Slurm, Workers, chosen_workers
 from hgde.pipeline import Settings
 
 
@@ -29,7 +30,8 @@ def compare(
     ] = None,
     splits: Annotated[int | None, typer.Option("--splits", min=1, help="How many splits (default: five).")] = None,
     seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Seeds per split (default: five runs).")] = None,
-    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes (default: the cores).")] = None,
+    workers: Workers = None,
+    slurm: Slurm = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder to keep it in (default: compare/DATA-TASK).")
     ] = None,
@@ -47,8 +49,6 @@ def compare(
       hgde compare --data cora --models hgde,hgde-flat,gcn --trials 1 --seeds 10
       hgde compare --data airport --task links
     """
-    import os
-
     from rich.console import Console
 
     from hgde.cli.train import default_folder
@@ -59,9 +59,9 @@ def compare(
     from hgde.report.command import command_of
 
     names = tuple(name.strip() for name in models.split(",") if name.strip()) if models else ()
-    count = workers or os.cpu_count() or 1
-    request = Request(given, names, trials, minutes, splits, seeds, count)
     folder = out or Path("compare") / default_folder(settings).name
+    crew = chosen_workers(workers, slurm, folder)
+    request = Request(given, names, trials, minutes, splits, seeds, crew)
     with Stages(quiet=quiet or as_json) as stages:
         comparison = compare(request, folder, BarFollower(stages))
     more = {"models": ",".join(names) or None, "trials": trials, "minutes": minutes, "splits": splits, "seeds": seeds}

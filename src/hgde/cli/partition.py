@@ -161,24 +161,31 @@ def chosen_partition(run: Path, partitioned: Path | None, edges: Path | None) ->
 
 
 def use_partition(
-    run: Path, seed: int | None, folder: Path, ranks: int | None, out: Path, what: str, pairs: Path | None,
-    as_json: bool,
+    run: Path, seed: int | None, folder: Path, ranks: int | None, memory: str | None, out: Path, what: str,
+    pairs: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """``hgde predict`` and ``hgde embed`` on a partition."""
     from hgde import distributed
+    from hgde.distributed.flow import hgde_of
+    from hgde.distributed.memory import choose_way, parse_size
     from hgde.distributed.predicting import Predictor
     from hgde.pipeline import load
 
     if start_ranks(ranks):
         return
-    group = distributed.join()
-    predictor = Predictor(load(run, seed), distributed.Partition.open(folder), group)
-    if what == "points":
-        rows = predictor.write_points(out)
-    elif pairs is not None:
-        rows = predictor.write_pairs(out, _pairs_of(pairs, predictor))
-    else:
-        rows = predictor.write_predictions(out)
+    group, fitted, partition = distributed.join(), load(run, seed), distributed.Partition.open(folder)
+    limit = None if memory is None else parse_size(memory)
+    way = choose_way(partition, group.size, hgde_of(fitted.learner), limit, learns=False)
+    if group.is_first and memory is not None:
+        typer.echo(way.words, err=True)
+    with way.scratch(out.parent) as scratch:
+        predictor = Predictor(fitted, partition, group, scratch)
+        if what == "points":
+            rows = predictor.write_points(out)
+        elif pairs is not None:
+            rows = predictor.write_pairs(out, _pairs_of(pairs, predictor))
+        else:
+            rows = predictor.write_predictions(out)
     if group.is_first and as_json:
         print_json({"rows": rows, "out": str(out), "about": str(out.with_suffix(".json"))})
     elif group.is_first:

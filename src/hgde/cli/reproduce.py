@@ -9,11 +9,13 @@ import typer
 
 from hgde.cli.errors import friendly
 from hgde.cli.use import AsJson, print_json
+from hgde.cli.workers import Slurm, Workers, chosen_workers
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from hgde.experiments.jobs import Crew
     from hgde.experiments.reproduce import Check
     from hgde.experiments.tables import Table as Definition
 
@@ -32,7 +34,8 @@ def reproduce(
         bool, typer.Option("--quick", help="Do a few stored runs again and say whether they agree; fails if not.")
     ] = False,
     minutes: Annotated[float | None, typer.Option("--minutes", min=0.1, help="Stop after so long.")] = None,
-    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes (default: the cores).")] = None,
+    workers: Workers = None,
+    slurm: Slurm = None,
     retry: Annotated[bool, typer.Option("--retry", help="Do runs again that are recorded as failed.")] = False,
     page: Annotated[bool, typer.Option("--page", help="Run nothing, only write the page anew.")] = False,
     results: Annotated[Path, typer.Option("--results", help="Folder of pages and records.")] = Path("results"),
@@ -51,8 +54,6 @@ def reproduce(
       hgde reproduce nodes --quick                   do stored runs again: equal, within the spread, or different
       hgde reproduce figures                         the paper's figures, from stored runs
     """
-    import os
-
     from rich.console import Console
 
     from hgde.experiments.following import BarFollower
@@ -62,25 +63,25 @@ def reproduce(
     from hgde.progress import Stages
 
     console = Console(highlight=False)
-    count = workers or os.cpu_count() or 1
+    crew = chosen_workers(workers, slurm, results)
     wanted = tuple(only or ())
     with Stages(quiet=quiet or as_json) as stages:
         follower = BarFollower(stages)
         if table == "figures":
             from hgde.experiments.figures import draw_figures
 
-            drawn = draw_figures(results, Path("docs"), count, follower.stage("figures", None), follower.say)
+            drawn = draw_figures(results, Path("docs"), crew, follower.stage("figures", None), follower.say)
             _say_written([str(file) for file in drawn], as_json, console)
             return
         definition = load_table(table)
         if quick:
-            checks = _done_again(definition, results, wanted, count)
+            checks = _done_again(definition, results, wanted, crew)
         elif page:
             written = write_page(definition, results, Store(results))
         else:
             heard = follower.stage(f"{table}: runs", count_missing(definition, results, wanted))
             reproduce(
-                definition, results, only=wanted, workers=count, minutes=minutes, retry=retry, on_done=heard,
+                definition, results, only=wanted, workers=crew, minutes=minutes, retry=retry, on_done=heard,
                 say=follower.say,
             )  # fmt: skip
             written = results / f"{table}.md"
@@ -99,7 +100,7 @@ def _say_written(files: list[str], as_json: bool, console: Console) -> None:
         console.print(f"wrote {file}", soft_wrap=True)
 
 
-def _done_again(definition: Definition, results: Path, only: tuple[str, ...], workers: int) -> list[Check]:
+def _done_again(definition: Definition, results: Path, only: tuple[str, ...], workers: int | Crew) -> list[Check]:
     from tempfile import TemporaryDirectory
 
     from hgde.experiments.reproduce import check_again

@@ -10,6 +10,7 @@ import typer
 from hgde.cli.errors import friendly
 from hgde.cli.options import with_settings
 from hgde.cli.use import AsJson, print_json
+from hgde.cli.workers import Slurm, Workers, chosen_workers
 from hgde.pipeline import Settings
 
 
@@ -21,7 +22,8 @@ def tune(
     trials: Annotated[int | None, typer.Option("--trials", min=1, help="How many settings to try.")] = None,
     minutes: Annotated[float | None, typer.Option("--minutes", min=0.1, help="How long to search.")] = None,
     folds: Annotated[int, typer.Option("--folds", min=1, help="Splits or seeds that a trial is the mean of.")] = 2,
-    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes (default: the cores).")] = None,
+    workers: Workers = None,
+    slurm: Slurm = None,
     search_space: Annotated[
         Path | None, typer.Option("--search-space", help="A search space of your own (TOML) instead of the model's.")
     ] = None,
@@ -39,7 +41,6 @@ def tune(
       hgde tune --data cora --model gcn --trials 30
       hgde train --settings tune/cora-nodes/settings.toml
     """
-    import os
     import shlex
 
     from rich.console import Console
@@ -62,7 +63,7 @@ def tune(
             trials=wanted,
             minutes=minutes,
             folds=folds,
-            workers=workers or os.cpu_count() or 1,
+            workers=chosen_workers(workers, slurm, folder),
             space=search_space,
             follower=BarFollower(stages),
             reproduce=[

@@ -32,6 +32,10 @@ Partitioned = Annotated[
     Path | None, typer.Option("--partitioned", metavar="FOLDER", help="A graph that `hgde partition` cut.")
 ]
 RankCount = Annotated[int | None, typer.Option("--ranks", min=1, help="Processes on this machine for a partition.")]
+Memory = Annotated[
+    str | None,
+    typer.Option("--memory", metavar="SIZE", help="On a partition: memory per rank, such as 8GiB; else out of core."),
+]
 
 
 @friendly
@@ -67,6 +71,7 @@ def predict(
     nodes: Nodes = None,
     partitioned: Partitioned = None,
     ranks: RankCount = None,
+    memory: Memory = None,
     seed: Seed = None,
     as_json: AsJson = False,
 ) -> None:
@@ -80,7 +85,7 @@ def predict(
 
     folder = chosen_partition(run, partitioned, edges)
     if folder is not None:
-        use_partition(run, seed, folder, ranks, out, "predictions", pairs, as_json)
+        use_partition(run, seed, folder, ranks, memory, out, "predictions", pairs, as_json)
         return
     fitted = _load(run, seed)
     dataset = _other_graph(fitted, edges, nodes)
@@ -122,6 +127,7 @@ def embed(
     nodes: Nodes = None,
     partitioned: Partitioned = None,
     ranks: RankCount = None,
+    memory: Memory = None,
     seed: Seed = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Also draw it in the disk (.png, .svg, .pdf).")] = None,
 ) -> None:
@@ -139,7 +145,7 @@ def embed(
 
     folder = chosen_partition(run, partitioned, edges)
     if folder is not None:
-        use_partition(run, seed, folder, ranks, out or Path("embedding.parquet"), "points", None, False)
+        use_partition(run, seed, folder, ranks, memory, out or Path("embedding.parquet"), "points", None, False)
         return
     fitted = _load(run, seed)
     dataset = _other_graph(fitted, edges, nodes)

@@ -85,14 +85,16 @@ class Piece:
         return result
 
     def meet(self, operation: Callable[[dict[int, Any]], Iterable[tuple[int, Any]]], value: Any) -> Any:
-        if self.crew.scratch is not None and self.number == self.crew.lockstep.numbers[-1]:
-            self.crew.scratch.trim()
+        if self.crew.scratch is not None:
+            self.crew.scratch.rest(self.number)
+            if self.number == self.crew.lockstep.numbers[-1]:
+                self.crew.scratch.trim()
         return self.crew.lockstep.meet(self.number, operation, value)
 
     def _tensor(self, name: str) -> Tensor:
         tensor = torch.from_numpy(self.crew.partition.piece_array(self.number, name))
         if self.crew.scratch is not None:
-            self.crew.scratch.know(tensor)
+            self.crew.scratch.know(tensor, self.number)
         return tensor
 
     def _optional(self, name: str) -> Tensor | None:

@@ -125,10 +125,17 @@ class Cost:
         return item * width * (self.boundary + self.returned)
 
     def memory_per_rank(self, edges: int, features: int, width: int, evaluations: int, halo: int, item: int = 4) -> int:
-        """Bytes of the largest rank in training: topology, input, a state with its halo for every evaluation, work."""
-        rows = self.largest_share * (self.nodes + halo)
-        topology = self.largest_share * edges * 40
-        return int(topology + self.largest_share * features + rows * width * item * (evaluations + 12))
+        """Bytes of the largest rank in training."""
+        state = (self.nodes + halo) * width * item
+        return int(self.largest_share * training_bytes(edges, features, state, evaluations))
+
+
+def training_bytes(edges: int, features: int, state: int, evaluations: int) -> int:
+    """What training holds: layouts and weights of edges, the input, two states per evaluation and some to work with.
+
+    Measured in the page on scale.
+    """
+    return 32 * edges + features + state * (2 * evaluations + 5)
 
 
 def cost(starts: Sequence[int], halos: Sequence[Array], work: Sequence[int], ranks: int) -> Cost:

@@ -16,7 +16,7 @@ from hgde.distributed.batches import BatchTrainer
 from hgde.distributed.crew import Crew
 from hgde.distributed.flow import hgde_of, scale_encoder
 from hgde.distributed.make import FIXED
-from hgde.distributed.memory import BATCHES, HELD, choose_way
+from hgde.distributed.memory import BATCHES, choose_way
 from hgde.distributed.partition import Partition, PartitionError
 from hgde.distributed.ranks import RankError, Ranks
 from hgde.distributed.scratch import Scratch
@@ -187,11 +187,7 @@ class PartitionedRun:
         return learner
 
     def _train_seed(self, seed: int, resume: bool) -> Outcome:
-        with ExitStack() as stack:
-            scratch = None
-            if self.way.mode != HELD:
-                scratch = Scratch(self.partition.path if self.folder is None else self.folder.path)
-                stack.callback(scratch.close)
+        with self.way.scratch(self.partition.path if self.folder is None else self.folder.path) as scratch:
             return self._train_with(seed, resume, scratch)
 
     def _train_with(self, seed: int, resume: bool, scratch: Scratch | None) -> Outcome:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -87,8 +88,8 @@ def hgde_of(learner: torch.nn.Module) -> HGDE:
     return model
 
 
-def prepare(crew: Crew) -> None:
-    """Hand every piece what its diffusivity must know of the whole graph."""
+def prepare(crew: Crew, *, learns: bool) -> None:
+    """Hand every piece what its diffusivity must know of the whole graph, and what gradients need if it ``learns``."""
     for piece in crew.pieces.values():
         diffusivity = hgde_of(piece.learner).block.flow.diffusivity
         local = diffusivity.local if isinstance(diffusivity, Mixture) else diffusivity
@@ -101,21 +102,24 @@ def prepare(crew: Crew) -> None:
                 )
             local.know(piece.graph, curvature)
         with torch.no_grad():
-            _work_out(piece, local, crew.scratch)
+            _work_out(piece, local, crew.scratch, learns)
 
 
-def _work_out(piece: Piece, diffusivity: Diffusivity, scratch: Scratch | None) -> None:
+def _work_out(piece: Piece, diffusivity: Diffusivity, scratch: Scratch | None, learns: bool) -> None:
     """Work out what depends on the piece's graph alone, and keep it: in memory, or in mapped files."""
     graph = piece.graph
     if diffusivity.constant_in_time:
         diffusivity(torch.zeros(graph.num_nodes, 1, dtype=piece.dtype), graph, hgde_of(piece.learner).manifold)
     if scratch is not None:
+        move = partial(scratch.mapped, piece=piece.number)
         for value in vars(diffusivity).values():
             if isinstance(value, Remembered):
-                value.change(lambda known: moved(known, scratch.mapped))
-        move_layout(graph.indptr, graph.indices, scratch.mapped)
+                value.change(lambda known: moved(known, move))
+        move_layout(graph.indptr, graph.indices, move, learns=learns)
     # Eight bytes for every edge, read once, and made again should anyone ask.
     graph.__dict__.pop("rows", None)
+    if scratch is not None:
+        scratch.rest(piece.number)
 
 
 @torch.no_grad()

@@ -48,17 +48,17 @@ class Shares:
         masses = {number: mass_of(task, piece.parts["train"]) for number, piece in crew.pieces.items()}
         return cls(task, float(crew.total(masses)), crew.partition.num_nodes)
 
-    def loss(self, piece: Piece) -> tuple[Tensor | None, Tensor]:
-        """The piece's part of the loss, ``None`` if it has no items, and the points it was made of."""
+    def loss(self, piece: Piece) -> Tensor:
+        """The piece's part of the loss."""
         points = embed(piece)
         if self.task.kind == PAIRS:
-            return self._pairs(piece, points), points
+            return self._pairs(piece, points)
         part = piece.parts["train"]
         if part.size == 0:
-            return None, points
+            return (0 * points).sum()  # its nodes still carry messages, and gradients, of others
         predictions = piece.learner.model.readout(points.index_select(0, part.items))
         mean = self.task.discrepancy(predictions, part.truth, part.weights)
-        return mean * (float(mass_of(self.task, part)) / self.total), points
+        return mean * (float(mass_of(self.task, part)) / self.total)
 
     def _pairs(self, piece: Piece, points: Tensor) -> Tensor:
         """Edges against as many non-edges, fresh each epoch; nodes of other pieces are fetched."""

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
+from hgde.distributed.cutting import training_bytes
 from hgde.distributed.partition import Partition
+from hgde.distributed.scratch import Scratch
 from hgde.models import HGDE
 from hgde.sections import SettingsError
 
@@ -14,6 +19,8 @@ HELD, DISK, BATCHES = "held", "disk", "batches"
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 PROGRAM = 500 * 2**20
 """What a process takes before it holds any data."""
+DISK_STATES = 6
+"""States that are in memory at once out of core."""
 
 
 def parse_size(text: str) -> int:
@@ -36,20 +43,21 @@ class Need:
     disk: int
 
     @classmethod
-    def of(cls, partition: Partition, ranks: int, model: HGDE) -> Need:
+    def of(cls, partition: Partition, ranks: int, model: HGDE, *, learns: bool = True) -> Need:
         """An estimate, measured against runs in the page on scale.
 
-        Held: 36 bytes for each edge (layouts and weights), features twice (dropout), and for each row of a piece or
-        its halo two states per evaluation and ten more. On disk: ten states, and the work on the largest piece.
+        On disk a few states stay in memory, and the work on the largest piece. What does not learn keeps neither the
+        states of evaluations nor the layout by columns.
         """
-        share = 1 / ranks
         halo = sum(len(partition.piece_array(k, "halo")) for k in range(partition.num_pieces))
         width, item = model.encoder.linear.weight.shape[1], model.encoder.linear.weight.element_size()
-        state = share * (partition.num_nodes + halo) * width * item
-        largest = max(partition.facts["edges_of"]) * 150 + 10 * state / max(1, partition.num_pieces * share)
-        features = share * int(partition.facts["feature_bytes"])
-        held = PROGRAM + share * partition.num_edges * 36 + 2 * features + state * (2 * evaluations(model) + 10)
-        return cls(int(held), int(PROGRAM + 10 * state + largest))
+        state = (partition.num_nodes + halo) * width * item
+        edges, features = partition.num_edges, int(partition.facts["feature_bytes"])
+        held = (
+            training_bytes(edges, features, state, evaluations(model)) if learns else 24 * edges + features + 5 * state
+        )
+        largest = max(partition.facts["edges_of"]) * 150 + 10 * state / partition.num_pieces
+        return cls(int(PROGRAM + held / ranks), int(PROGRAM + DISK_STATES * state / ranks + largest))
 
 
 def evaluations(model: HGDE) -> int:
@@ -66,23 +74,36 @@ class Way:
     words: str
     batch: int = 0
 
+    @contextmanager
+    def scratch(self, parent: Path) -> Iterator[Scratch | None]:
+        """A folder for tensors below ``parent``, where this way needs one; it is gone afterwards."""
+        if self.mode == HELD:
+            yield None
+            return
+        scratch = Scratch(parent)
+        try:
+            yield scratch
+        finally:
+            scratch.close()
 
-def choose_way(partition: Partition, ranks: int, model: HGDE, memory: int | None) -> Way:
+
+def choose_way(partition: Partition, ranks: int, model: HGDE, memory: int | None, *, learns: bool = True) -> Way:
     """The exact way if it fits, on disk if need be; batches of pieces where even a few states do not fit."""
-    need = Need.of(partition, ranks, model)
+    need = Need.of(partition, ranks, model, learns=learns)
     if memory is None or need.held <= memory:
         limit = "" if memory is None else f", within {_words(memory)}"
         return Way(HELD, f"exact, all in memory: about {_words(need.held)} per rank{limit}")
     if need.disk <= memory:
         return Way(
             DISK,
-            f"exact, out of core: holding everything would take about {_words(need.held)} per rank; what gradients "
-            f"need goes to disk, about {_words(need.disk)} stay in memory, within {_words(memory)}",
+            f"exact, out of core: holding everything would take about {_words(need.held)} per rank; what is not at "
+            f"work goes to disk, about {_words(need.disk)} stay in memory, within {_words(memory)}",
         )
-    if ranks > 1:
+    if ranks > 1 or not learns:
+        other = "train in one process, with batches of pieces" if learns else "allow more memory"
         raise SettingsError(
-            f"{_words(memory)} are too little for {ranks} ranks, which need about {_words(need.disk)} each even out of "
-            "core; use more ranks, or one process with batches of pieces"
+            f"{_words(memory)} per rank are too little: about {_words(need.disk)} are needed even out of core; use "
+            f"more ranks than {ranks}, or {other}"
         )
     per_piece = (need.held - PROGRAM) / partition.num_pieces
     batch = int((memory - PROGRAM) / per_piece)

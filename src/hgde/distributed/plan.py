@@ -51,7 +51,7 @@ class Plan:
     Forward, a row that several pieces of a rank need is sent to it once. Backward, every piece that used a row sends
     its gradient to the row's owner, and the owner adds them in the order of the pieces: the same sum, to the bit, on
     any number of ranks. Gradients of different pieces must not be added before they are sent, for that would be
-    another order.
+    another order. Rows that no other piece needs are never copied together: those that travel are the *lent* ones.
 
     Args:
         wanted: for each piece of this rank the numbers of the rows it asks for, ascending, none twice, none its own.
@@ -59,46 +59,39 @@ class Plan:
 
     def __init__(self, ranks: Ranks, cut: Cut, wanted: Mapping[int, Tensor]) -> None:
         self.ranks, self.cut = ranks, cut
-        self.low, self.high = cut.rows_of(ranks.rank)
-        self._forward(wanted)
-        self._backward(wanted)
-
-    def _forward(self, wanted: Mapping[int, Tensor]) -> None:
-        own, every = self.high - self.low, torch.cat([*wanted.values(), torch.zeros(0, dtype=torch.int64)])
-        remote = torch.unique(every[(every < self.low) | (every >= self.high)])
-        self.receive = _per_rank(remote, self.cut)
-        self.send = _swapped(self.ranks, self.receive)
-        asked = self.ranks.exchange(remote, self.receive, self.send)()
-        self.outgoing = asked - self.low
-        #: Where each piece finds its rows among those of the rank followed by those received.
-        self.places = {
-            piece: torch.where(self._is_here(ids), ids - self.low, own + torch.searchsorted(remote, ids))
-            for piece, ids in wanted.items()
-        }
-        self.remote = len(remote)
-        self._is_local = {piece: bool(self._is_here(ids).all()) for piece, ids in wanted.items()}
-
-    def _is_here(self, ids: Tensor) -> Tensor:
-        return (ids >= self.low) & (ids < self.high)
-
-    def _backward(self, wanted: Mapping[int, Tensor]) -> None:
-        rank_starts = self.cut.rank_starts()
-        pieces = list(wanted)
+        low, high = cut.rows_of(ranks.rank)
         ids = torch.cat([*wanted.values(), torch.zeros(0, dtype=torch.int64)])
-        owner = torch.searchsorted(rank_starts, ids, right=True) - 1
-        elsewhere = (owner != self.ranks.rank).nonzero().squeeze(1)
+        here = (ids >= low) & (ids < high)
+        remote = torch.unique(ids[~here])
+        self.receive = _per_rank(remote, cut)
+        self.send = _swapped(ranks, self.receive)
+        asked = ranks.exchange(remote, self.receive, self.send)()
+        lent = torch.unique(torch.cat([ids[here], asked]))
+        #: The own rows of each piece that others need, ascending.
+        self.lent = {piece: _between(lent, cut.starts[piece], cut.starts[piece + 1]) for piece in wanted}
+        self.outgoing = torch.searchsorted(lent, asked)
+        place = torch.where(here, torch.searchsorted(lent, ids), len(lent) + torch.searchsorted(remote, ids))
+        self.sizes = {piece: len(rows) for piece, rows in wanted.items()}
+        #: Where each piece finds its rows among the lent ones of the rank followed by those received.
+        self.places = dict(zip(wanted, place.split(list(self.sizes.values())), strict=True))
+        self._is_local = {piece: bool(some.all()) for piece, some in self._by_piece(here)}
+        self._backward(ids, here, lent)
+
+    def _by_piece(self, values: Tensor) -> Iterator[tuple[int, Tensor]]:
+        return zip(self.sizes, values.split(list(self.sizes.values())), strict=True)
+
+    def _backward(self, ids: Tensor, here: Tensor, lent: Tensor) -> None:
+        rank = self.ranks.rank
+        owner = torch.searchsorted(self.cut.rank_starts(), ids, right=True) - 1
+        elsewhere = (~here).nonzero().squeeze(1)
         # Stable: within a destination, in the order of the pieces.
-        order = elsewhere[torch.argsort(owner[elsewhere], stable=True)]
-        self.returned = order
-        counts = torch.bincount(owner[order], minlength=self.ranks.size)
-        self.back_send = counts.tolist()
+        self.returned = elsewhere[torch.argsort(owner[elsewhere], stable=True)]
+        self.back_send = torch.bincount(owner[self.returned], minlength=self.ranks.size).tolist()
         self.back_receive = _swapped(self.ranks, self.back_send)
-        targets = self.ranks.exchange(ids[order], self.back_send, self.back_receive)()
-        here = (owner == self.ranks.rank).nonzero().squeeze(1)
-        own, local = self.high - self.low, len(here)
-        self.kept = here
-        before = sum(self.back_receive[: self.ranks.rank])
-        # Contributions are stacked as [own rows, kept here, received]; a row adds its own, then those of lower ranks,
+        targets = self.ranks.exchange(ids[self.returned], self.back_send, self.back_receive)()
+        self.kept = here.nonzero().squeeze(1)
+        own, local, before = len(lent), len(self.kept), sum(self.back_receive[:rank])
+        # Contributions are stacked as [lent rows, kept here, received]; a row adds its own, then those of lower ranks,
         # this one and higher ranks, which is the order of the pieces.
         sequence = torch.cat(
             [
@@ -108,56 +101,51 @@ class Plan:
                 own + local + torch.arange(before, len(targets)),
             ]
         )
-        rows = torch.cat(
-            [
-                torch.arange(own),
-                targets[:before] - self.low,
-                ids[here] - self.low,
-                targets[before:] - self.low,
-            ]
-        )
+        rows = torch.searchsorted(lent, torch.cat([lent, targets[:before], ids[self.kept], targets[before:]]))
         by_row = torch.argsort(rows, stable=True)
         indptr = torch.zeros(own + 1, dtype=torch.int64)
         indptr[1:] = torch.cumsum(torch.bincount(rows, minlength=own), 0)
         self._sum = (indptr, sequence[by_row], (own, own + local + len(targets)))
         self._pattern: dict[torch.dtype, SparseFeatures] = {}
-        self.sizes = {piece: len(wanted[piece]) for piece in pieces}
 
     def spread(self, rows: dict[int, Tensor]) -> Iterator[tuple[int, Tensor]]:
         """Each piece's own rows followed by those it asked for; pieces that need nothing from afar go on first."""
-        pieces = sorted(rows)
-        pool = torch.cat([rows[piece] for piece in pieces])
+        pool = self._lent_of(rows)
         wait = self.ranks.exchange(pool.index_select(0, self.outgoing), self.send, self.receive)
-        for piece in pieces:
+        for piece in sorted(rows):
             if self._is_local[piece]:
-                yield piece, torch.cat([rows[piece], pool.index_select(0, self.places[piece])])
-        if all(self._is_local.values()):
-            wait()
-            return
+                yield piece, torch.cat([rows.pop(piece), pool.index_select(0, self.places[piece])])
         pool = torch.cat([pool, wait()])
-        for piece in pieces:
-            if not self._is_local[piece]:
-                yield piece, torch.cat([rows[piece], pool.index_select(0, self.places[piece])])
+        for piece in sorted(rows):
+            yield piece, torch.cat([rows.pop(piece), pool.index_select(0, self.places[piece])])
 
     def collect(self, gradients: dict[int, Tensor]) -> Iterator[tuple[int, Tensor]]:
         """The gradient of each piece's own rows, from those of own and asked-for rows of every piece."""
         pieces = sorted(gradients)
-        asked = {piece: len(gradients[piece]) - self.sizes[piece] for piece in pieces}
-        halo = torch.cat([gradients[piece][asked[piece] :] for piece in pieces])
+        own = {piece: len(gradients[piece]) - self.sizes[piece] for piece in pieces}
+        halo = torch.cat([gradients[piece][own[piece] :] for piece in pieces])
         wait = self.ranks.exchange(halo.index_select(0, self.returned), self.back_send, self.back_receive)
-        own = [gradients[piece][: asked[piece]] for piece in pieces]
-        stacked = torch.cat([*own, halo.index_select(0, self.kept), wait()])
+        stacked = torch.cat([self._lent_of(gradients), halo.index_select(0, self.kept), wait()])
         total = sparse_matmul(self._summing(stacked.dtype), stacked)
-        first = 0
+        sums = dict(zip(pieces, total.split([len(self.lent[piece]) for piece in pieces]), strict=True))
         for piece in pieces:
-            yield piece, total[first : first + asked[piece]]
-            first += asked[piece]
+            mine = gradients.pop(piece)[: own[piece]].clone()
+            yield piece, mine.index_copy_(0, self.lent[piece], sums[piece])
+
+    def _lent_of(self, rows: Mapping[int, Tensor]) -> Tensor:
+        return torch.cat([rows[piece].index_select(0, self.lent[piece]) for piece in sorted(rows)])
 
     def _summing(self, dtype: torch.dtype) -> SparseFeatures:
         if dtype not in self._pattern:
             indptr, indices, shape = self._sum
             self._pattern[dtype] = SparseFeatures(indptr, indices, torch.ones(len(indices), dtype=dtype), shape)
         return self._pattern[dtype]
+
+
+def _between(ids: Tensor, low: int, high: int) -> Tensor:
+    """Those of the ascending numbers that lie in ``low .. high - 1``, counted from ``low``."""
+    first, last = torch.searchsorted(ids, torch.tensor([low, high])).tolist()
+    return ids[first:last] - low
 
 
 def _per_rank(ids: Tensor, cut: Cut) -> list[int]:

@@ -15,6 +15,7 @@ from hgde.distributed.flow import embed, prepare
 from hgde.distributed.losses import local_pairs
 from hgde.distributed.partition import Array, Partition, PartitionError
 from hgde.distributed.ranks import Ranks
+from hgde.distributed.scratch import Scratch
 from hgde.distributed.tables import StreamedTable
 from hgde.pipeline.fitted import Fitted
 from hgde.pipeline.prepare import number_type, versions
@@ -23,7 +24,7 @@ from hgde.tasks.metrics import PAIRS
 
 
 class Predictor:
-    """A model and a partition. Every rank makes one; rank 0 writes.
+    """A model and a partition. Every rank makes one; rank 0 writes. With ``scratch`` pieces are kept on disk.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -39,15 +40,15 @@ class Predictor:
     40
     """
 
-    def __init__(self, fitted: Fitted, partition: Partition, ranks: Ranks) -> None:
+    def __init__(self, fitted: Fitted, partition: Partition, ranks: Ranks, scratch: Scratch | None = None) -> None:
         if fitted.shape.in_features != int(partition.facts["in_features"]):
             raise PartitionError(
                 f"the model has {fitted.shape.in_features} inputs, {partition.path} gives "
                 f"{partition.facts['in_features']}; cut the graph with the columns and preprocessing it was trained on"
             )
         self.fitted, self.partition, self.ranks = fitted, partition, ranks
-        self.crew = Crew(partition, ranks, fitted.learner.eval(), number_type(fitted.settings))
-        prepare(self.crew)
+        self.crew = Crew(partition, ranks, fitted.learner.eval(), number_type(fitted.settings), scratch)
+        prepare(self.crew, learns=False)
 
     @torch.no_grad()
     def write_predictions(self, path: Path) -> int:

@@ -1,15 +1,17 @@
 """Tensors on disk: what is worked out once is mapped, what a gradient will need is written and read back.
 
-Mapped pages belong to the file, so the system drops them when memory is short and reads them again. Values are not
-touched: results have the same bits.
+Mapped pages belong to the file: they are given back when a piece has had its turn, and read again at its next one.
+Values are not touched: results have the same bits.
 """
 
 from __future__ import annotations
 
 import ctypes
+import mmap
 import shutil
 import sys
 import tempfile
+from collections import defaultdict
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -53,14 +55,16 @@ class Scratch:
     """A folder for tensors; it is removed by :meth:`close`."""
 
     def __init__(self, parent: Path, smallest: int = SMALLEST) -> None:
+        parent.mkdir(parents=True, exist_ok=True)
         self.folder = Path(tempfile.mkdtemp(prefix=".scratch-", dir=parent))
         self.smallest = smallest
         self.written = 0
         self._count = 0
-        self._mapped: set[int] = set()
-        self._trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform.startswith("linux") else None
+        #: Tensors of each piece by their address. They are held: an address must not come to mean something else.
+        self._mapped: dict[int, dict[int, Tensor]] = defaultdict(dict)
+        self._system = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
 
-    def mapped(self, tensor: Tensor) -> Tensor:
+    def mapped(self, tensor: Tensor, piece: int) -> Tensor:
         """The same values in a mapped file."""
         if tensor.numel() * tensor.element_size() < self.smallest or self.knows(tensor):
             return tensor
@@ -69,15 +73,16 @@ class Scratch:
         array.tofile(path)
         self.written += array.nbytes
         result = torch.from_numpy(np.memmap(path, dtype=array.dtype, mode="c", shape=array.shape))
-        self.know(result)
+        self.know(result, piece)
         return result
 
-    def know(self, tensor: Tensor) -> None:
-        """Remember a tensor that is mapped already; it must live as long as this."""
-        self._mapped.add(tensor.untyped_storage().data_ptr())
+    def know(self, tensor: Tensor, piece: int) -> None:
+        """Remember a tensor of a piece that is mapped already, and never written to."""
+        self._mapped[piece][tensor.untyped_storage().data_ptr()] = tensor
 
     def knows(self, tensor: Tensor) -> bool:
-        return tensor.untyped_storage().data_ptr() in self._mapped
+        address = tensor.untyped_storage().data_ptr()
+        return any(address in known for known in self._mapped.values())
 
     def saving(self) -> AbstractContextManager[Any]:
         """Inside, what autograd keeps for the backward pass is kept on disk."""
@@ -93,10 +98,19 @@ class Scratch:
     def _unpack(self, kept: Tensor | _Stored) -> Tensor:
         return kept.read() if isinstance(kept, _Stored) else kept
 
+    def rest(self, piece: int) -> None:
+        """Give back the pages that a piece has read of its files: it waits for the others now."""
+        if self._system is None:
+            return
+        for address, tensor in self._mapped[piece].items():
+            first = address // mmap.PAGESIZE * mmap.PAGESIZE
+            size = address + tensor.untyped_storage().nbytes() - first
+            self._system.madvise(ctypes.c_void_p(first), ctypes.c_size_t(size), mmap.MADV_DONTNEED)
+
     def trim(self) -> None:
         """Give freed memory back to the system, where the C library can: it would be kept for later otherwise."""
-        if self._trim is not None:
-            self._trim(0)
+        if self._system is not None and hasattr(self._system, "malloc_trim"):
+            self._system.malloc_trim(0)
 
     def _next(self) -> Path:
         self._count += 1

@@ -36,7 +36,7 @@ class PartitionedTrainer(Trainer):
         self.shares = Shares.of(crew, task)
 
     def _prepare_model(self) -> None:
-        prepare(self.crew)
+        prepare(self.crew, learns=True)
 
     def _backward(self) -> float:
         epoch = self.progress.epoch
@@ -46,13 +46,9 @@ class PartitionedTrainer(Trainer):
             learner = piece.learner.train()
             learner.zero_grad(set_to_none=True)
             with randomness.use(piece.generator(self.seed, epoch)), self.crew.saving():
-                loss, points = self.shares.loss(piece)
-            if loss is None:  # its nodes still carry messages, and gradients, of others
-                torch.autograd.backward([points], [torch.zeros_like(points)])
-            else:
-                loss.backward()
-            value = torch.zeros((), dtype=torch.float64) if loss is None else loss.detach().double()
-            return value, _flat_gradient(learner)
+                loss = self.shares.loss(piece)
+            loss.backward()
+            return loss.detach().double(), _flat_gradient(learner)
 
         try:
             results = self.crew.run(work)

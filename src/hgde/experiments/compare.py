@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hgde.experiments.following import Follower
-from hgde.experiments.jobs import Crew, Job, run_jobs
+from hgde.experiments.jobs import Crew, Job, hired, run_jobs
 from hgde.experiments.places import at_place, choose_places, key_of, open_for
 from hgde.experiments.search import Found, Search, search_all
 from hgde.experiments.space import space_for
@@ -41,7 +41,7 @@ class Request:
         trials: settings tried per system, the preset being the first; 1 for presets alone.
         minutes: for everything together, shared evenly; ``None`` for as long as it takes.
         splits, seeds: how many of each; by default five runs in all.
-        workers: processes.
+        workers: processes, or a crew.
     """
 
     given: Mapping[str, Any]
@@ -50,7 +50,12 @@ class Request:
     minutes: float | None = None
     splits: int | None = None
     seeds: int | None = None
-    workers: int = 2
+    workers: int | Crew = 2
+
+    @property
+    def count(self) -> int:
+        """How many jobs run at a time."""
+        return self.workers.count if isinstance(self.workers, Crew) else self.workers
 
 
 def compare(request: Request, out: Path, follower: Follower | None = None) -> Comparison:
@@ -69,7 +74,7 @@ def compare(request: Request, out: Path, follower: Follower | None = None) -> Co
     store = Store(out / "runs")
     base = {system.name: _with_few_threads(settings_of(system, given, data, task)) for system in systems}
 
-    with Crew(request.workers) as crew:
+    with hired(request.workers) as crew:
         return _run(request, systems, base, places, store, out, crew, began, follower)
 
 
@@ -119,7 +124,7 @@ def _search(
     if request.minutes is not None:
         # Each system has the same share of all processes' time; half of it at most for a single trial.
         seconds = 60 * request.minutes - (time.monotonic() - began)
-        total = SEARCH_SHARE * seconds * request.workers / max(1, len(trained))
+        total = SEARCH_SHARE * seconds * request.count / max(1, len(trained))
     searches = [
         Search(
             cell=system.name,
@@ -156,7 +161,7 @@ def _plan(request: Request, out: Path, found: Mapping[str, Found], places: Seque
             return _Plan(stored["runs"], stored["epochs"], stored["seconds"])
     runs, epochs, limits = len(places), {}, {}
     if request.minutes is not None:
-        left = (60 * request.minutes - (time.monotonic() - began)) * request.workers * 0.85
+        left = (60 * request.minutes - (time.monotonic() - began)) * request.count * 0.85
         expected = {name: _expected_seconds(result) for name, result in found.items()}
         while runs > 2 and runs * sum(expected.values()) > left:
             runs -= 1

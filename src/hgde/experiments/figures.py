@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hgde.experiments.figure_work import DIFFUSIVITIES, INTEGRATORS
-from hgde.experiments.jobs import Job, OnDone, run_jobs
+from hgde.experiments.jobs import Crew, Job, OnDone, run_jobs
 from hgde.experiments.places import at_place, key_of
 from hgde.experiments.reproduce import usable
 from hgde.experiments.store import Store
@@ -76,7 +76,7 @@ def disk_jobs() -> list[Job]:
 
 
 def draw_figures(
-    results: Path, docs: Path, workers: int = 2, on_done: OnDone | None = None, say: Say | None = None
+    results: Path, docs: Path, workers: int | Crew = 2, on_done: OnDone | None = None, say: Say | None = None
 ) -> list[Path]:
     """Train what is missing, then write the three figures as PNG and SVG."""
     store = Store(results)

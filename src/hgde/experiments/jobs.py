@@ -12,7 +12,7 @@ import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -111,13 +111,16 @@ def run_jobs(
 
 
 def _work(jobs: list[Job], workers: int | Crew, deadline: float | None, most: int) -> Iterator[Done]:
-    if (workers.count if isinstance(workers, Crew) else workers) == 0:
-        yield from _in_this_process(jobs, deadline)
-    elif isinstance(workers, Crew):
-        yield from _in_processes(jobs, workers, deadline, most)
-    elif jobs:
-        with Crew(workers) as crew:
-            yield from _in_processes(jobs, crew, deadline, most)
+    with hired(workers) as crew:
+        if crew.count == 0:
+            yield from _in_this_process(jobs, deadline)
+        elif jobs:
+            yield from crew.work(jobs, deadline, most)
+
+
+def hired(workers: int | Crew) -> AbstractContextManager[Crew]:
+    """So many processes for as long as the context lasts, or a crew that is there already and stays."""
+    return nullcontext(workers) if isinstance(workers, Crew) else Crew(workers)
 
 
 def _in_this_process(jobs: list[Job], deadline: float | None) -> Iterator[Done]:
@@ -139,7 +142,7 @@ class _Worker:
         self.pipe, theirs = context.Pipe()
         # Not a daemon: daemons may not have children, and work may want some.
         self.process: BaseProcess = context.Process(target=worker.serve, args=(theirs, os.getpid()), daemon=False)
-        with _one_thread():
+        with one_thread():
             self.process.start()
         theirs.close()
         self.job: Job | None = None
@@ -185,39 +188,38 @@ class Crew:
     ) -> None:
         self.dismiss(self.members)
 
+    def work(self, jobs: list[Job], deadline: float | None, most: int) -> Iterator[Done]:
+        """Every job with what came of it, in the order they finish; a process does ``most`` of them at most."""
+        left = list(reversed(jobs))
+        workers = self.members
+        try:
+            while left or any(worker.job for worker in workers):
+                if deadline is not None and time.monotonic() > deadline:
+                    return
+                while left and len(workers) < min(self.count, len(jobs)):
+                    workers.append(_Worker())
+                for worker in workers:
+                    if worker.job is None and left:
+                        worker.give(left.pop())
+                busy = [worker for worker in workers if worker.job is not None]
+                waited: list[Any] = [worker.pipe for worker in busy]
+                ready = wait(waited + [worker.process.sentinel for worker in busy], timeout=0.5)
+                for worker in busy:
+                    outcome = _outcome(worker, ready)
+                    if outcome is None:
+                        continue
+                    spent = time.monotonic() - worker.started
+                    worker.job = None
+                    if not worker.process.is_alive() or worker.count >= most:
+                        self.dismiss([worker])
+                    yield Done(*outcome, spent)
+        finally:
+            self.dismiss([worker for worker in workers if worker.job is not None])
+
     def dismiss(self, workers: Iterable[_Worker]) -> None:
         for worker in list(workers):
             self.members.remove(worker)
             worker.end(politely=worker.job is None and worker.process.is_alive())
-
-
-def _in_processes(jobs: list[Job], crew: Crew, deadline: float | None, most: int) -> Iterator[Done]:
-    """Every job with what came of it, in the order they finish."""
-    left = list(reversed(jobs))
-    workers = crew.members
-    try:
-        while left or any(worker.job for worker in workers):
-            if deadline is not None and time.monotonic() > deadline:
-                return
-            while left and len(workers) < min(crew.count, len(jobs)):
-                workers.append(_Worker())
-            for worker in workers:
-                if worker.job is None and left:
-                    worker.give(left.pop())
-            busy = [worker for worker in workers if worker.job is not None]
-            waited: list[Any] = [worker.pipe for worker in busy]
-            ready = wait(waited + [worker.process.sentinel for worker in busy], timeout=0.5)
-            for worker in busy:
-                outcome = _outcome(worker, ready)
-                if outcome is None:
-                    continue
-                spent = time.monotonic() - worker.started
-                worker.job = None
-                if not worker.process.is_alive() or worker.count >= most:
-                    crew.dismiss([worker])
-                yield Done(*outcome, spent)
-    finally:
-        crew.dismiss([worker for worker in workers if worker.job is not None])
 
 
 def _outcome(worker: _Worker, ready: list[Any]) -> tuple[Job, dict[str, Any] | None, str | None] | None:
@@ -250,7 +252,7 @@ def _how_it_ended(process: BaseProcess) -> str:
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Processes started inside have one thread: two runs use two cores better than one run can."""
     before = {name: os.environ.get(name) for name in _ONE_THREAD}
     os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))

@@ -10,7 +10,7 @@ from typing import Any
 
 from hgde.data import DataError, find_spec
 from hgde.data.loading import at_hand
-from hgde.experiments.jobs import Crew, Done, Job, OnDone, run_jobs
+from hgde.experiments.jobs import Crew, Done, Job, OnDone, hired, run_jobs
 from hgde.experiments.places import at_place, key_of
 from hgde.experiments.search import Search, Searcher, search_all
 from hgde.experiments.space import exists, space_for
@@ -32,7 +32,7 @@ def reproduce(
     results: Path,
     *,
     only: tuple[str, ...] = (),
-    workers: int = 2,
+    workers: int | Crew = 2,
     minutes: float | None = None,
     retry: bool = False,
     on_done: OnDone | None = None,
@@ -45,7 +45,7 @@ def reproduce(
     cells = sorted(usable(table.cells(only), say), key=lambda cell: cell.cost)
     for name in table.missing_systems():
         say(f"there is no system {name}; its row is left out")
-    with Crew(1 if table.kind == "cost" else workers) as crew:
+    with hired(1 if table.kind == "cost" else workers) as crew:
         for group in _groups(cells, CELLS_AT_ONCE):
             left = None if deadline is None else (deadline - time.monotonic()) / 60
             if left is not None and left <= 0:
@@ -214,7 +214,7 @@ def check_again(
     *,
     only: tuple[str, ...] = (),
     most: int = 6,
-    workers: int = 2,
+    workers: int | Crew = 2,
     say: Say | None = None,
 ) -> list[Check]:
     """Do the first run of the cheapest stored cells again, from nothing, and compare with what is stored."""

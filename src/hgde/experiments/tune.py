@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hgde.experiments.following import Follower
+from hgde.experiments.jobs import Crew
 from hgde.experiments.places import choose_places, open_for
 from hgde.experiments.search import Found, Search, SearchError, search_all
 from hgde.experiments.space import check_space, exists, read_space, space_for
@@ -49,7 +50,7 @@ def tune(
     trials: int | None = None,
     minutes: float | None = None,
     folds: int = 2,
-    workers: int = 2,
+    workers: int | Crew = 2,
     space: Path | None = None,
     seed: int = 0,
     follower: Follower | None = None,

@@ -88,7 +88,6 @@ Weights are averaged over epochs: the more there is to read, the more the last e
 """
 
 
-
 def _agreeing(preset: Preset) -> Preset:
     return {**preset, "task": {"name": "nodes", "consistency": 1.0}}
 

@@ -25,6 +25,7 @@ def job(key, work, seconds=None, **more):
     return Job("cell", key, f"job_kinds:{work}", {"run": {"seed": 1}}, more, seconds)
 
 
+@pytest.mark.slow
 def test_results_failures_and_killed_processes(tmp_path, crew):
     jobs = [job("a", "threads"), job("b", "kill_self"), job("c", "fail"), job("d", "process")]
     done = {entry.job.key: entry for entry in run_jobs(jobs, Store(tmp_path), crew)}

@@ -95,7 +95,8 @@ def _agreeing(preset: Preset) -> Preset:
 AGREEING: dict[str, Preset] = {f"{name}-agreeing": _agreeing(PLAIN[name]) for name in ("default", "shares", "near")}
 """Drawn to the same answer by two passes with dropout of their own, on all nodes: what few labels leave open.
 
-An epoch costs nearly twice as much. On validation parts of citation graphs it is worth half a point to two and a half.
+An epoch costs nearly twice as much. On validation parts it was worth 0.4 to 2.6 points on Cora and CiteSeer, 0.3 on
+MNIST, nothing on 20News and PubMed, and cost 0.4 on Photo.
 """
 
 PRESETS = PLAIN | WITH_LABELS | AGREEING

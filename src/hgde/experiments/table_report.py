@@ -41,7 +41,6 @@ def page(table: Table, cells: Pairs) -> str:
 def _budget(table: Table, cells: Pairs) -> str:
     done = sum(len(row.scores) for _, row in cells)
     wanted = sum(row.expected for _, row in cells)
-    hours = sum(row.seconds * len(row.scores) for _, row in cells if row.scores) / 3600
     search = (
         "no search: every system has its preset"
         if table.trials == 1
@@ -49,8 +48,8 @@ def _budget(table: Table, cells: Pairs) -> str:
         f"{table.folds} run{'s' if table.folds > 1 else ''}, chosen by the cross-fitted score of the validation part"
     )
     return (
-        f"Budget: {search}; then the runs that are shown. Here: {done} of {wanted} runs of the cells begun, "
-        f"{hours:.1f} hours of one thread. Written by `hgde reproduce {table.name}`; records in `{table.name}/`."
+        f"Budget: {search}; then the runs that are shown. Here: {done} of {wanted} runs of the cells begun. "
+        f"Written by `hgde reproduce {table.name}`; records in `{table.name}/`."
     )
 
 
@@ -61,7 +60,8 @@ def _section(data: Data, cells: Pairs, has_published: bool) -> list[str]:
         head += ["published", "difference", "verdict"]
     shows_more = any("macro_f1" in row.also for _, row in cells)
     head += ["macro F1", "calibration error"] if shows_more else []
-    head += ["parameters", "ms per epoch", "s per run"]
+    # No times: runs share their machine with one another and with other work. The table of cost has them.
+    head += ["parameters"]
     lines = ["", f"## {data.title}", "", "| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
     by_system: dict[str, dict[str, tuple[Cell, Row]]] = {}
     for cell, row in cells:
@@ -79,7 +79,7 @@ def _section(data: Data, cells: Pairs, has_published: bool) -> list[str]:
         if shows_more:
             line += [_number(100 * row.also.get("macro_f1", math.nan), 1)]
             line += [_number(row.also.get("calibration_error", math.nan), 3)]
-        line += [count(row.parameters), _number(row.epoch_ms, 1), _number(row.seconds, 1)]
+        line += [count(row.parameters)]
         lines.append("| " + " | ".join(line) + " |")
     return lines
 

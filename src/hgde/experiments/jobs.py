@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 JOBS_PER_PROCESS = 60
 """Then a new process takes over, so that memory does not grow."""
 
-_ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+_ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 @dataclass(frozen=True)

@@ -91,11 +91,11 @@ def versions() -> dict[str, str]:
     import platform
     from importlib.metadata import version
 
-    named = {name: version(name) for name in ("hgde", "torch", "numpy", "scipy", "geoopt", "numba", "torch_geometric")}
+    packages = ("hgde", "torch", "numpy", "scipy", "geoopt", "llvmlite", "torch_geometric")
     capability = torch.backends.cpu.get_cpu_capability()
     return {
         "python": platform.python_version(),
-        **named,
+        **{name: version(name) for name in packages},
         "machine": platform.machine(),
         "cpu_capability": os.environ.get("ATEN_CPU_CAPABILITY", capability),
     }

@@ -188,6 +188,10 @@ class Crew:
     ) -> None:
         self.dismiss(self.members)
 
+    def begin(self) -> None:
+        """Start the processes now: they load their libraries while their parent loads its own."""
+        self.members += [_Worker() for _ in range(self.count - len(self.members))]
+
     def work(self, jobs: list[Job], deadline: float | None, most: int) -> Iterator[Done]:
         """Every job with what came of it, in the order they finish; a process does ``most`` of them at most."""
         left = list(reversed(jobs))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import functools
 import json
 import math
 import operator
@@ -353,10 +352,14 @@ def _unknown_key(path: str, key: str, known: Mapping[str, Any], owner: str) -> s
     return f"unknown setting {shown(path)}: {whose}; {hint}{takes if known else 'it takes none'}"
 
 
-@functools.cache
+_HINTS: dict[type[Section], dict[str, Any]] = {}
+
+
 def _hints(kind: type[Section]) -> dict[str, Any]:
     """The types of a section's fields, read once: Python compiles every annotation anew each time it is asked."""
-    return typing.get_type_hints(kind)
+    if kind not in _HINTS:
+        _HINTS[kind] = typing.get_type_hints(kind)
+    return _HINTS[kind]
 
 
 def _checked(kind: type[Section], spec: dataclasses.Field[Any], value: Any) -> Any:

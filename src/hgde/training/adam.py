@@ -49,7 +49,7 @@ class Adam(torch.optim.Adam, Uncompiled):
         for group, parameters in zip(self.param_groups, moved, strict=True):
             if parameters:
                 if not all(parameter in self.state for parameter in parameters):
-                    self._init_group(group, [], [], [], [], [], [])
+                    self._init_group(group, [], [], [], [], [], [])  # type: ignore[no-untyped-call]  # torch's
                 states = [self.state[parameter] for parameter in parameters]
                 steps = [state["step"] for state in states]
                 torch._foreach_add_(steps, 1)

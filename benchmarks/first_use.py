@@ -49,7 +49,7 @@ print(json.dumps({
 
 
 def measure(name: str, dtype: str, folder: str) -> dict[str, float]:
-    environment = {**os.environ, "HGDE_CACHE": folder, "NUMBA_CACHE_DIR": os.path.join(folder, "numba")}
+    environment = {**os.environ, "HGDE_CACHE": folder}
     command = [sys.executable, "-c", RUN, name, dtype]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])

@@ -13,7 +13,7 @@ SOURCE = Path(hgde.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 _BASE = {"files", "registry", "sections", "randomness", "progress"}
-_NUMERIC = _BASE | {"geometry", "graph", "solvers", "kernels", "diffusion"}
+_NUMERIC = _BASE | {"geometry", "graph", "solvers", "kernels", "diffusion", "compiler"}
 _LEARNED = _NUMERIC | {"data", "models", "tasks", "training"}
 _USED = _LEARNED | {"pipeline"}
 ALLOWED = {
@@ -23,9 +23,10 @@ ALLOWED = {
     "randomness": set(),
     "progress": set(),
     "geometry": _BASE,
-    "graph": _BASE | {"geometry"},
+    "compiler": _BASE,
+    "graph": _BASE | {"geometry", "compiler"},
     "solvers": _BASE | {"geometry"},
-    "kernels": _BASE | {"geometry", "graph"},
+    "kernels": _BASE | {"geometry", "graph", "compiler"},
     "data": _BASE | {"graph"},
     "diffusion": _BASE | {"geometry", "graph", "kernels", "solvers"},
     "models": _NUMERIC,
@@ -107,7 +108,7 @@ def loaded_after(code: str) -> set[str]:
     return set(done.stdout.rpartition("LOADED")[2].split())
 
 
-HEAVY = {"torch", "numpy", "scipy", "numba", "sklearn", "pandas", "matplotlib", "geoopt", "torch_geometric"}
+HEAVY = {"torch", "numpy", "scipy", "llvmlite", "sklearn", "pandas", "matplotlib", "geoopt", "torch_geometric"}
 
 
 def test_importing_the_package_loads_nothing_heavy():

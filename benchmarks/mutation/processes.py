@@ -32,7 +32,7 @@ _WARM = (
     "torch", "torch.optim.swa_utils", "torch.utils.checkpoint", "numpy", "scipy.sparse", "scipy.optimize",
     "scipy.stats", "pandas", "geoopt", "sklearn.linear_model",
     "sklearn.neighbors", "sklearn.metrics", "pytest", "hypothesis",
-    "hypothesis.strategies", "safetensors.torch", "llvmlite.binding", "numba", "torch._dynamo", "torchdiffeq",
+    "hypothesis.strategies", "safetensors.torch", "llvmlite.binding", "torch._dynamo", "torchdiffeq",
     "torch_geometric.data", "filelock",
 )  # fmt: skip
 

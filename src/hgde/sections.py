@@ -174,7 +174,7 @@ def from_dict(kind: type[S], values: Mapping[str, Any]) -> S:
 def build(kind: type[S], values: Mapping[str, Any], where: str = "", owner: str = "") -> S:
     """A section from plain values; settings among them that cannot act are kept."""
     specs = {spec.name: spec for spec in dataclasses.fields(kind)}
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)
     made: dict[str, Any] = {}
     for key, value in values.items():
         path = f"{where}.{key}" if where else key
@@ -249,7 +249,7 @@ def _leaves(
     path: str,
     owners: tuple[tuple[str, str], ...],
 ) -> Iterator[Leaf]:
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)
     for spec in dataclasses.fields(kind):
         where = f"{path}.{spec.name}" if path else spec.name
         declaration = _declared(spec)
@@ -352,12 +352,22 @@ def _unknown_key(path: str, key: str, known: Mapping[str, Any], owner: str) -> s
     return f"unknown setting {shown(path)}: {whose}; {hint}{takes if known else 'it takes none'}"
 
 
+_HINTS: dict[type[Section], dict[str, Any]] = {}
+
+
+def _hints(kind: type[Section]) -> dict[str, Any]:
+    """The types of a section's fields, read once: Python compiles every annotation anew each time it is asked."""
+    if kind not in _HINTS:
+        _HINTS[kind] = typing.get_type_hints(kind)
+    return _HINTS[kind]
+
+
 def _checked(kind: type[Section], spec: dataclasses.Field[Any], value: Any) -> Any:
     declaration = _declared(spec)
     assert declaration is not None
     if declaration.registry is not None:
         return _choice_from(declaration, value, spec.name)
-    hint = typing.get_type_hints(kind)[spec.name]
+    hint = _hints(kind)[spec.name]
     options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     if value is None and type(None) in options:
         return None

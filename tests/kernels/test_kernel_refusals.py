@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from hgde.kernels.compiler.dialect import Double, Doubles, Int, Ints, Reals, block, inlined
-from hgde.kernels.compiler.translate import translate
-from hgde.kernels.compiler.values import KernelError
+from hgde.compiler.dialect import Double, Doubles, Int, Ints, Reals, block, inlined
+from hgde.compiler.translate import translate
+from hgde.compiler.values import KernelError
 from hgde.kernels.cpu.lanes import load, store
 
 LIMIT = 7
@@ -306,7 +306,7 @@ def refused_open_end(a: Doubles) -> None:
 @pytest.mark.parametrize(
     ("function", "at", "words"),
     [
-        (refused_annotation, refused_annotation, "annotated Int, Double, Ints, Doubles, Reals, not int"),
+        (refused_annotation, refused_annotation, "annotated Int, Double, Ints, Wholes, Doubles, Reals, not int"),
         (refused_defaults, refused_defaults, "without defaults"),
         (refused_result, refused_result, "must give None, int or float"),
         (refused_value_without_annotation, says_nothing.function, "says so: -> int or -> float"),

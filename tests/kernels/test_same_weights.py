@@ -47,4 +47,4 @@ def test_the_same_weights_from_an_empty_cache_a_filled_one_on_threads_and_for_th
     assert set(compiled) == set(DIFFUSIVITIES)
     assert len(set(compiled.values())) == len(compiled)
     assert weights(tmp_path / "loaded", tmp_path / "cache", 2) == compiled
-    assert weights(tmp_path / "generic", tmp_path / "cache", 2, NUMBA_CPU_NAME="generic") == compiled
+    assert weights(tmp_path / "generic", tmp_path / "cache", 2, HGDE_CPU_NAME="generic") == compiled

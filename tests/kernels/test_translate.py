@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from llvmlite import binding as llvm
 
-from hgde.kernels.compiler.dialect import Double, Doubles, Int, Ints, Reals, block, inlined
-from hgde.kernels.compiler.translate import translate
+from hgde.compiler.dialect import Double, Doubles, Int, Ints, Reals, Wholes, block, inlined
+from hgde.compiler.memory import doubles, missing, obtain, offset, release
+from hgde.compiler.translate import translate
 from hgde.kernels.cpu.lanes import fma, larger, load, store, total, wide, zeros
 
 LIMIT = 7
@@ -45,7 +46,7 @@ def whole_numbers(a: Doubles, n: Ints, x: Double, k: Int) -> None:
     a[0], a[1], a[2] = k // 3, k % 3, k // 8
     a[3], a[4] = k % 8, -k // LIMIT
     a[5], a[6] = k / 4, min(k, n[1]) + max(k, 2)
-    n[0] = (k << 3) | (k ^ 5)
+    n[0] = (k << 3) | (k ^ 5) | ~(k & 6)
     n[2] = -n[1]
     a[7] = n[2] * k + int(k > 2)
     a[8] = counted(n[1]) + n[1]
@@ -261,6 +262,29 @@ def test_lanes_are_eight_numbers_of_the_kernels_dtype(real):
     np.testing.assert_array_equal(out[:8], x[:8].astype(np.float64) - 1)
     assert out[8] == pytest.approx((x * x[1]).sum(), rel=1e-6)
     assert out[9] == max(x[3], 0)
+
+
+def memory(count: Int, n: Wholes, a: Doubles) -> None:
+    own = obtain(2 * count)
+    if missing(own):
+        n[0] = -1
+        return
+    n[0] = own[0] + own[2 * count - 1]
+    second = doubles(offset(own, count))
+    for k in range(count):
+        own[k], second[k] = n[k] << 40, 0.5 * k
+    for k in range(count):
+        n[k], a[k] = own[k], second[k]
+    release(own)
+
+
+def test_memory_comes_as_zeros_and_holds_whole_numbers_of_64_bits_and_doubles():
+    n, a = np.arange(1, 6), np.full(5, np.nan)
+    call(memory, 5, n, a)
+    assert n.tolist() == [0, *(k << 40 for k in range(2, 6))]
+    assert a.tolist() == [0.0, 0.5, 1.0, 1.5, 2.0]
+    call(memory, 2**59, n, a)
+    assert n[0] == -1
 
 
 def words(n: Ints, x: Reals) -> None:

@@ -18,7 +18,7 @@ from hgde.geometry import ball
 def small(tmp_path_factory):
     out = tmp_path_factory.mktemp("demo")
     heard = []
-    made = demo.run_demo(out, workers=1, seeds=1, epochs=4, on_run=heard.append)
+    made = demo.run_demo(out, seeds=1, epochs=4, on_run=heard.append)
     return out, made, heard
 
 
@@ -68,9 +68,9 @@ def test_the_tables_are_what_anyone_would_bring(tmp_path):
 def test_the_command_ends_by_naming_its_page(small, monkeypatch):
     out, made, _ = small
     monkeypatch.setattr(demo, "run_demo", lambda *args, **more: made)
-    said = CliRunner().invoke(app, ["demo", "--out", str(out), "--quiet"], env={"COLUMNS": "80"})
+    said = CliRunner().invoke(app, ["demo", "--out", str(out), "--workers", "1", "--quiet"], env={"COLUMNS": "80"})
     assert said.exit_code == 0, said.output
     assert "".join(said.output.split()).endswith("report.html")
     assert max(len(line) for line in said.output.splitlines() if str(out) not in line) <= 80
-    said = CliRunner().invoke(app, ["demo", "--out", str(out), "--json"])
+    said = CliRunner().invoke(app, ["demo", "--out", str(out), "--workers", "1", "--json"])
     assert json.loads(said.stdout)["page"] == str(made.page)

@@ -103,7 +103,7 @@ def describe_machine(threads: int) -> dict[str, Any]:
     """
     import torch
 
-    packages = ("torch", "numpy", "numba", "torch_geometric", "geoopt", "GraphRicciCurvature")
+    packages = ("torch", "numpy", "llvmlite", "torch_geometric", "geoopt", "GraphRicciCurvature")
     versions = {}
     for package in packages:
         try:

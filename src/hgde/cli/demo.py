@@ -26,12 +26,16 @@ def demo(
 
     from rich.console import Console
 
-    from hgde.experiments.compare_report import fact_lines, terminal
-    from hgde.experiments.demo import count_runs, run_demo
-    from hgde.progress import bar
+    from hgde.experiments.jobs import Crew
 
-    with bar("demo: runs", count_runs(), quiet=quiet or as_json) as advance:
-        result = run_demo(out, workers=workers or os.cpu_count() or 1, on_run=lambda done: advance())
+    with Crew((workers or os.cpu_count() or 1) - 1) as crew:
+        crew.begin()
+        from hgde.experiments.compare_report import fact_lines, terminal
+        from hgde.experiments.demo import count_runs, run_demo
+        from hgde.progress import bar
+
+        with bar("demo: runs", count_runs(), quiet=quiet or as_json) as advance:
+            result = run_demo(out, crew=crew, on_run=lambda done: advance())
     if as_json:
         print_json(result.to_dict())
         return

@@ -13,7 +13,7 @@ from typing import Any
 
 from hgde.experiments.compare_report import write_comparison
 from hgde.experiments.demo_data import make_taxonomy
-from hgde.experiments.jobs import Done, Job, run_jobs
+from hgde.experiments.jobs import Crew, Done, Job, run_jobs
 from hgde.experiments.places import at_place, key_of
 from hgde.experiments.stats import Place
 from hgde.experiments.store import Store
@@ -67,12 +67,13 @@ def count_runs(seeds: int = SEEDS) -> int:
 
 
 def run_demo(
-    out: Path, *, workers: int = 2, seeds: int = SEEDS, epochs: int = EPOCHS, size: int = 400,
+    out: Path, *, crew: Crew | None = None, seeds: int = SEEDS, epochs: int = EPOCHS, size: int = 400,
     on_run: OnRun | None = None,
 ) -> Demo:  # fmt: skip
-    """Train everything, this process being one of the ``workers``; tables, tables of data, runs and page in ``out``.
+    """Train everything; tables, tables of data, runs and page in ``out``.
 
     Args:
+        crew: processes to work beside this one.
         epochs: of every run, the same for all systems.
         size: nodes of the taxonomy; the epidemic has a quarter more.
         on_run: hears of every run as it ends, from several threads.
@@ -89,8 +90,12 @@ def run_demo(
     places: list[Place] = [(seed, seed) for seed in range(seeds)]
     jobs = {title: _jobs(title, given, systems, places, epochs) for title, given in sets.items()}
     picture = {"data": tables, "run": {"threads": 1}, **PICTURE}
-    warm_up("edge", "encoder", "origin", "sparse", width=32)
-    _side_by_side(_fused_last(jobs["epidemic"]), _fused_last(jobs["taxonomy"]), store, workers, on_run)
+    warm_up("edge", "encoder", "origin", "sparse", width=MODEL["width"])
+    warm_up("edge", width=PICTURE["model"]["width"])
+    # This process has the picture and the pages to make besides.
+    mine = [job for job in jobs["taxonomy"] if _is_fused(job)]
+    theirs = [job for own in jobs.values() for job in own if job not in mine]
+    _side_by_side(sorted(theirs, key=_is_fused), mine, store, crew, on_run)
     page = _write_page(out, picture)
     if on_run is not None:
         on_run(Done(Job("picture", "seed-00", "train", picture), {}))
@@ -126,9 +131,9 @@ def _jobs(
     return jobs
 
 
-def _fused_last(jobs: Sequence[Job]) -> list[Job]:
-    """Systems that need no kernels first: by the time the others come, these are compiled, once for all processes."""
-    return sorted(jobs, key=lambda job: "/hgde" in job.cell)
+def _is_fused(job: Job) -> bool:
+    """Whether it needs kernels: others come first, and by then these are compiled, once for all processes."""
+    return "/hgde" in job.cell
 
 
 def run(job: Job) -> dict[str, Any]:
@@ -138,18 +143,20 @@ def run(job: Job) -> dict[str, Any]:
     return WORK[job.more["work"]](job)
 
 
-def _side_by_side(theirs: Sequence[Job], mine: Sequence[Job], store: Store, workers: int, on_run: OnRun | None) -> None:
+def _side_by_side(
+    theirs: Sequence[Job], mine: Sequence[Job], store: Store, crew: Crew | None, on_run: OnRun | None
+) -> None:
     """Jobs in other processes and in this one; a process takes seconds to begin, so this one does not wait for it."""
 
     def tell(done: Done, count: int, total: int) -> None:
         if on_run is not None and not done.job.cell.endswith("facts"):
             on_run(done)
 
-    if workers < 2:
+    if crew is None or crew.count == 0:
         run_jobs([*theirs, *mine], store, 0, tell)
         return
     with ThreadPoolExecutor(1) as thread:
-        others = thread.submit(run_jobs, theirs, store, workers - 1, tell)
+        others = thread.submit(run_jobs, theirs, store, crew, tell)
         run_jobs(mine, store, 0, tell)
         others.result()
 

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 JOBS_PER_PROCESS = 60
 """Then a new process takes over, so that memory does not grow."""
 
-_ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+_ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -187,6 +187,10 @@ class Crew:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.dismiss(self.members)
+
+    def begin(self) -> None:
+        """Start the processes now: they load their libraries while their parent loads its own."""
+        self.members += [_Worker() for _ in range(self.count - len(self.members))]
 
     def work(self, jobs: list[Job], deadline: float | None, most: int) -> Iterator[Done]:
         """Every job with what came of it, in the order they finish; a process does ``most`` of them at most."""

@@ -36,6 +36,11 @@ class Allowance(TorchDispatchMode):
         self.bytes = _SLACK_BYTES + 8 * sum(tensor.numel() * tensor.element_size() for tensor in stored.values())
         self.calls = _SLACK_CALLS + 200 * len(stored)
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled in here; torch would load its compiler, seconds of work, to make sure of it."""
+        return False
+
     def __torch_dispatch__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 
@@ -82,6 +83,15 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
+@cache
+def _installed() -> dict[str, str]:
+    """Versions of packages; Python reads a package's whole description for each."""
+    from importlib.metadata import version
+
+    packages = ("hgde", "torch", "numpy", "scipy", "geoopt", "llvmlite", "torch_geometric")
+    return {name: version(name) for name in packages}
+
+
 def versions() -> dict[str, str]:
     """What the numbers depend on besides settings and data: versions, and what the CPU makes libraries choose.
 
@@ -89,13 +99,11 @@ def versions() -> dict[str, str]:
     ['cpu_capability', 'geoopt', 'hgde']
     """
     import platform
-    from importlib.metadata import version
 
-    named = {name: version(name) for name in ("hgde", "torch", "numpy", "scipy", "geoopt", "numba", "torch_geometric")}
     capability = torch.backends.cpu.get_cpu_capability()
     return {
         "python": platform.python_version(),
-        **named,
+        **_installed(),
         "machine": platform.machine(),
         "cpu_capability": os.environ.get("ATEN_CPU_CAPABILITY", capability),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -16,11 +17,19 @@ def unwatched(step: Step) -> Step:
     return step
 
 
-class Adam(torch.optim.Adam):
+class Uncompiled(torch.optim.Optimizer):
+    """Methods as torch has them, without its mark that they are not to be compiled: the first call of a marked method
+    loads torch's compiler, which takes longer than many a small training run."""
+
+    add_param_group = inspect.unwrap(torch.optim.Optimizer.add_param_group)
+    state_dict = inspect.unwrap(torch.optim.Optimizer.state_dict)
+    load_state_dict = inspect.unwrap(torch.optim.Optimizer.load_state_dict)
+
+
+class Adam(torch.optim.Adam, Uncompiled):
     """:class:`torch.optim.Adam`: same arguments, same state, same bits.
 
-    The parameters of a group are of one dtype and on one device. A first step, and steps that are not fused, are left
-    to torch.
+    The parameters of a group are of one dtype and on one device. Steps that are not fused are left to torch.
 
     >>> weight = torch.nn.Parameter(torch.ones(2))
     >>> optimiser = Adam([weight], lr=0.1, fused=True)
@@ -35,13 +44,12 @@ class Adam(torch.optim.Adam):
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         moved = [[p for p in group["params"] if p.grad is not None] for group in self.param_groups]
-        if closure is not None or not all(
-            group["fused"] and all(p in self.state for p in parameters)
-            for group, parameters in zip(self.param_groups, moved, strict=True)
-        ):
+        if closure is not None or not all(group["fused"] for group in self.param_groups):
             return super().step(closure)
         for group, parameters in zip(self.param_groups, moved, strict=True):
             if parameters:
+                if not all(parameter in self.state for parameter in parameters):
+                    self._init_group(group, [], [], [], [], [], [])  # type: ignore[no-untyped-call]  # torch's
                 states = [self.state[parameter] for parameter in parameters]
                 steps = [state["step"] for state in states]
                 torch._foreach_add_(steps, 1)

@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hgde.training.adam import unwatched
+from hgde.training.adam import Uncompiled, unwatched
 
 Array = np.ndarray[Any, Any]
 
 
-class PointAdam(geoopt.optim.RiemannianAdam):  # type: ignore[misc]  # geoopt is untyped
+class PointAdam(geoopt.optim.RiemannianAdam, Uncompiled):  # type: ignore[misc]  # geoopt is untyped
     """:class:`geoopt.optim.RiemannianAdam`: same arguments, same state, same step to rounding.
 
     Groups that hold anything but contiguous vectors on a Poincaré ball, on the CPU, are left to geoopt, as are AMSGrad,

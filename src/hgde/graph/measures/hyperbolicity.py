@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hgde.compiler.load import function
 from hgde.graph.graph import Graph
 
 Array = np.ndarray[Any, Any]
@@ -51,7 +52,9 @@ def hyperbolicity(
         return Hyperbolicity(0.0, 0.0, 0.0, 0.0, 0, True)
     if num_nodes <= exact_up_to:
         distance = _pair_distances(indptr, indices, *np.divmod(np.arange(num_nodes**2), num_nodes))
-        twice_max, twice_sum = _kernels().every_tuple(distance.reshape(num_nodes, num_nodes).astype(np.int64))
+        found = np.zeros(2, dtype=np.int64)
+        function("searches.every_tuple", "float64").call(num_nodes, distance, found)
+        twice_max, twice_sum = found.tolist()
         count = math.comb(num_nodes, 4)
         mean = twice_sum / 2 / count
         return Hyperbolicity(twice_max / 2, mean, mean, mean, count, True)
@@ -90,20 +93,19 @@ def _distinct_tuples(num_nodes: int, samples: int, random: np.random.RandomState
 
 def _pair_distances(indptr: Array, indices: Array, sources: Array, targets: Array) -> Array:
     """Hop distances of the listed pairs, grouped by source; both ends in one connected component."""
+    sources, targets = sources.astype(np.int64, copy=False), targets.astype(np.int64, copy=False)
     order = np.argsort(sources, kind="stable")
     distinct, lane = np.unique(sources[order], return_inverse=True)
     starts = np.searchsorted(lane, np.arange(0, distinct.size + _LANES, _LANES))
-    hops = np.empty(sources.size, dtype=np.int32)
-    search = _kernels().search_64
+    hops = np.empty(sources.size, dtype=np.int64)
+    search, num_nodes = function("searches.search_64", "float64"), indptr.size - 1
     for batch, (begin, end) in enumerate(pairwise(starts)):
-        places = order[begin:end]
-        batch_sources = distinct[batch * _LANES : (batch + 1) * _LANES]
-        hops[places] = search(indptr, indices, batch_sources, lane[begin:end] - batch * _LANES, targets[places])
+        places, lanes = order[begin:end], distinct[batch * _LANES : (batch + 1) * _LANES]
+        seen, front, following = np.zeros((3, num_nodes), dtype=np.int64)
+        still, found = np.empty((2, end - begin), dtype=np.int64)
+        search.call(
+            num_nodes, indptr, indices, lanes.size, lanes, end - begin, lane[begin:end] - batch * _LANES,
+            targets[places], seen, front, following, still, found,
+        )  # fmt: skip
+        hops[places] = found
     return hops
-
-
-def _kernels() -> Any:
-    """The compiled loops; numba is only loaded when a hyperbolicity is asked for."""
-    from hgde.graph.measures import _hyperbolicity_kernels
-
-    return _hyperbolicity_kernels

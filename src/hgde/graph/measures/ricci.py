@@ -13,8 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hgde.compiler.load import function
 from hgde.files import cache_folder, sweep
 from hgde.graph.graph import Graph
+from hgde.graph.measures.kernels.states import NO_MEMORY, STOP
 from hgde.progress import bar
 
 _LOG = logging.getLogger(__name__)
@@ -78,8 +80,7 @@ def _curvatures(pairs: Tensor, num_nodes: int, alpha: float, progress: bool) -> 
     if alpha == 1 or count == 0:
         # All mass stays at the ends, one step apart.
         return torch.zeros(count, dtype=torch.float64)
-    from hgde.graph.measures._transport import edge_curvatures
-
+    kernel = function("transport.curvatures", "float64")
     simple = Graph.from_edges(pairs, num_nodes)
     indptr, indices = simple.indptr.numpy(), simple.indices.numpy().astype(np.int32)
     ends = np.ascontiguousarray(pairs.numpy())
@@ -88,8 +89,9 @@ def _curvatures(pairs: Tensor, num_nodes: int, alpha: float, progress: bool) -> 
     # The longest first, dealt out in small parts: no thread is left with a hub at the end.
     order = np.argsort(-work, kind="stable")
     num_parts = max(1, min(256, count // 64))
-    parts = [order[k::num_parts] for k in range(num_parts)]
-    out, stop = np.empty(count), np.zeros(1, dtype=np.bool_)
+    parts = [np.ascontiguousarray(order[k::num_parts]) for k in range(num_parts)]
+    out, state = np.empty(count), np.zeros(2, dtype=np.int32)
+    most = int(degree.max()) + 2  # the neighbours, and both ends
     total = int(work.sum())
     with (
         ThreadPoolExecutor(max(1, torch.get_num_threads())) as pool,
@@ -97,13 +99,18 @@ def _curvatures(pairs: Tensor, num_nodes: int, alpha: float, progress: bool) -> 
     ):
         try:
             for _ in pool.map(
-                lambda part: edge_curvatures(part, ends, indptr, indices, float(alpha), out, stop), parts
+                lambda part: kernel.call(
+                    part.size, part, count, ends, num_nodes, indptr, indices, float(alpha), most, out, state
+                ),
+                parts,
             ):
                 advance()
         except BaseException:  # Ctrl-C: threads end at their next edge, what has not begun is not begun
-            stop[0] = True
+            state[STOP] = 1
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+    if state[NO_MEMORY]:
+        raise MemoryError("not enough memory for the transport between the neighbourhoods of two hubs")
     return torch.from_numpy(out)
 
 

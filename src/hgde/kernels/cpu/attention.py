@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hgde.kernels.compiler.dialect import Double, Doubles, Int, Ints, Reals, inlined, kernel
+from hgde.compiler.dialect import Double, Doubles, Int, Ints, Reals, inlined, kernel
 from hgde.kernels.cpu.lanes import larger
 from hgde.kernels.cpu.scalars import exp_negative
 from hgde.kernels.cpu.sizes import STRIP

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hgde.kernels.compiler.dialect import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
+from hgde.compiler.dialect import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
 from hgde.kernels.cpu.attention import leaky
 from hgde.kernels.cpu.edges import conformal, gather_edges
 from hgde.kernels.cpu.exponential import SLOPE, XX, T, rounded

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hgde.kernels.compiler.dialect import block, inlined
+from hgde.compiler.dialect import block, inlined
 from hgde.kernels.cpu.exponential import PUSHED, SCALARS
 from hgde.kernels.cpu.lanes import LANES, fma, larger, line, load, prefetch, spread, store, total, wide
 from hgde.kernels.cpu.rows import flow_strip

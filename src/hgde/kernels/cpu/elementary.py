@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from hgde.kernels.compiler.dialect import inlined, instruction
-from hgde.kernels.compiler.values import SINGLE, WHOLE, converted, type_of
+from hgde.compiler.dialect import inlined, instruction
+from hgde.compiler.values import SINGLE, WHOLE, converted, type_of
 from hgde.kernels.cpu.lanes import fma, smaller
 from hgde.kernels.cpu.scalars import bits, from_bits, log_above_one, sigmoid
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hgde.kernels.compiler.dialect import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
+from hgde.compiler.dialect import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
 from hgde.kernels.cpu.exponential import activate, activate_backward
 from hgde.kernels.cpu.lanes import LANES, fma, load, spread, store, total, wide, zeros
 from hgde.kernels.cpu.origin import A_H, A_NU, B_NU, NU, SN, A, B, H, coefficients, own_square, translation

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hgde.kernels.compiler.dialect import block, inlined
+from hgde.compiler.dialect import block, inlined
 from hgde.kernels.cpu.lanes import LANES, fma, larger, load, root, spread, store, total, wide
 from hgde.kernels.cpu.scalars import exp_minus_one, tanh, tanh_ratio
 from hgde.kernels.cpu.sizes import ELU, LEAKY_RELU, RELU, ROW_SCALARS, STRIP, TANH

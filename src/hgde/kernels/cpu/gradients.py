@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hgde.kernels.compiler.dialect import block, inlined
+from hgde.compiler.dialect import block, inlined
 from hgde.kernels.cpu.edges import (
     AHEAD,
     ALONG,

@@ -29,8 +29,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from hgde.kernels.compiler.dialect import instruction
-from hgde.kernels.compiler.values import (
+from hgde.compiler.dialect import instruction
+from hgde.compiler.values import (
     DOUBLE,
     SINGLE,
     VOID,
@@ -44,7 +44,7 @@ from hgde.kernels.compiler.values import (
     of_type,
     type_of,
 )
-from hgde.kernels.compiler.values import (
+from hgde.compiler.values import (
     LANES as LANES,
 )
 

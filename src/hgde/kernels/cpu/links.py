@@ -12,7 +12,7 @@ takes no logarithm: it reads ``psi`` and ``delta`` of a pair, and adds up differ
 
 from __future__ import annotations
 
-from hgde.kernels.compiler.dialect import Double, Doubles, Int, Ints, Reals, kernel
+from hgde.compiler.dialect import Double, Doubles, Int, Ints, Reals, kernel
 from hgde.kernels.cpu.lanes import LANES, fma, load, prefetch, spread, store, total, wide
 from hgde.kernels.cpu.scalars import artanh_ratio
 from hgde.kernels.cpu.sizes import CHUNK

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hgde.kernels.compiler.dialect import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
+from hgde.compiler.dialect import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
 from hgde.kernels.cpu.exponential import rounded
 from hgde.kernels.cpu.lanes import LANES, fma, larger, root, smaller, spread, store, total, wide
 from hgde.kernels.cpu.scalars import artanh_ratio, artanh_ratio_slope, tanh_ratio

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hgde.kernels.compiler.dialect import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
+from hgde.compiler.dialect import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
 from hgde.kernels.cpu.elementary import log_of, real, reals, sigmoid_of
 from hgde.kernels.cpu.lanes import fma, larger, root
 from hgde.kernels.cpu.sizes import STRIP_OF_TILE as STRIP

@@ -23,20 +23,15 @@ import platform
 import sys
 from typing import Any
 
-from hgde.kernels.compiler.dialect import block, inlined, instruction
-from hgde.kernels.compiler.values import VOID, WHOLE, WORD, converted, known_function
+from hgde.compiler.dialect import block, inlined, instruction
+from hgde.compiler.memory import offset as offset
+from hgde.compiler.values import VOID, WHOLE, WORD, known_function
 from hgde.kernels.cpu.sizes import LINE
 
 _PATIENCE = 4000
 """Times a waiting thread looks again before it lets others have its core: some tens of microseconds."""
 _HAS_PAUSE = platform.machine().lower() in ("x86_64", "amd64")
 _HAS_YIELD = sys.platform != "win32"
-
-
-@instruction
-def offset(builder: Any, array: Any, at: Any) -> Any:
-    """The array from place ``at`` on."""
-    return builder.gep(array, [converted(builder, at, WHOLE)])
 
 
 @instruction

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hgde.kernels.compiler.dialect import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
+from hgde.compiler.dialect import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
 from hgde.kernels.cpu.edges import conformal, gather_edges
 from hgde.kernels.cpu.exponential import GC, exp_strip, exp_strip_backward
 from hgde.kernels.cpu.gradients import begin_rows, origin_backward, receive_edges, senders_edges

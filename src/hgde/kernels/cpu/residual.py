@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hgde.kernels.compiler.dialect import block
+from hgde.compiler.dialect import block
 from hgde.kernels.cpu.exponential import (
     B0,
     B2,

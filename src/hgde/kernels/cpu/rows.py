@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hgde.kernels.compiler.dialect import Double, Doubles, Int, Ints, Reals, block, kernel
+from hgde.compiler.dialect import Double, Doubles, Int, Ints, Reals, block, kernel
 from hgde.kernels.cpu.exponential import (
     GC,
     GE0,

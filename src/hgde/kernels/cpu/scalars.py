@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hgde.kernels.compiler.dialect import inlined, instruction
-from hgde.kernels.compiler.values import DOUBLE, SINGLE, WHOLE, WORD
+from hgde.compiler.dialect import inlined, instruction
+from hgde.compiler.values import DOUBLE, SINGLE, WHOLE, WORD
 from hgde.kernels.cpu.lanes import fma, larger, root, smaller
 
 _SERIES_BELOW = 1e-2

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hgde.kernels.compiler.dialect import Double, Doubles, Int, Ints, Reals, inlined, kernel
+from hgde.compiler.dialect import Double, Doubles, Int, Ints, Reals, inlined, kernel
 from hgde.kernels.cpu.lanes import LANES, fma, load, store, zeros
 
 

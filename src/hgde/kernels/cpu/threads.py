@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hgde.kernels.compiler.load import function
+from hgde.compiler.load import function
 from hgde.kernels.cpu.sizes import LINE
 
 #: Inner-loop operations that make it worth waking another thread: for one job, and for a kernel that goes through

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hgde.kernels.compiler.dialect import block, inlined
+from hgde.compiler.dialect import block, inlined
 from hgde.kernels.cpu.lanes import LANES, fma, load, store, total, widened, zeros
 from hgde.kernels.cpu.sizes import STRIP_OF_TILE as STRIP
 from hgde.kernels.cpu.sizes import TILE

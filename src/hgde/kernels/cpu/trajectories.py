@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hgde.kernels.compiler.dialect import Double, Doubles, Int, Ints, Reals, inlined, kernel
+from hgde.compiler.dialect import Double, Doubles, Int, Ints, Reals, inlined, kernel
 from hgde.kernels.cpu.edges import conformal, step_channels, step_edges
 from hgde.kernels.cpu.gradients import receivers_channels, receivers_edges, senders_channels, senders_edges
 from hgde.kernels.cpu.phases import meet, next_part, offset, take

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from hgde.compiler.load import prepare
 from hgde.graph import Graph
 from hgde.kernels import linear, reference
 from hgde.kernels.backend import Backend, get_backend, use_fused
-from hgde.kernels.compiler.load import prepare
 from hgde.kernels.cpu.sizes import at_width
 from hgde.kernels.ops import attending, attention, diffusion, encoding, following, links, pairs
 from hgde.kernels.ops.arguments import curvature, needs_gradient, report

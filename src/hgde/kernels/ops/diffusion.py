@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hgde.compiler.load import prepare
 from hgde.geometry import numerics
-from hgde.kernels.compiler.load import prepare
 from hgde.kernels.cpu.layout import even_blocks, layout_of, narrowed
 from hgde.kernels.cpu.sizes import ELU, IDENTITY, LEAKY_RELU, PARTIALS, PROJECTED, RELU, TANH, at_width, scratch
 from hgde.kernels.cpu.threads import run, run_together

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hgde.kernels.compiler.load import prepare
+from hgde.compiler.load import prepare
 from hgde.kernels.cpu.sizes import PARTIALS, PROJECTED, at_width, scratch
 from hgde.kernels.cpu.threads import run_together
 from hgde.kernels.ops.diffusion import RESIDUAL, Gradients, Trajectory, pointer

@@ -10,11 +10,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from hgde import randomness
+from hgde.compiler.load import prepare
 from hgde.geometry import ball
 from hgde.graph import SparseFeatures
 from hgde.kernels import reference
 from hgde.kernels.backend import Backend, use_fused
-from hgde.kernels.compiler.load import prepare
 from hgde.kernels.cpu.sizes import EXP, LOG, TRANSLATE
 from hgde.kernels.ops import encoding, links, maps, sparse
 from hgde.kernels.ops.arguments import curvature, needs_gradient, report

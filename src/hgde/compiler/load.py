@@ -24,8 +24,8 @@ from typing import Any
 import torch
 
 from hgde import files
-from hgde.kernels.compiler import build as compiler
-from hgde.kernels.compiler.jobs import Kernel
+from hgde.compiler import build as compiler
+from hgde.compiler.jobs import Kernel
 
 log = logging.getLogger("hgde.kernels")
 

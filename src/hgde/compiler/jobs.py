@@ -2,7 +2,7 @@
 
 A job is a list of calls. In memory it is words of 64 bits: how many calls have been taken, how many there are, and for
 each of them where its arguments lie, one word each. Whoever takes the job up makes the next call that nobody has taken
-until none is left (:mod:`~hgde.kernels.compiler.entry`), so a job is done whether one thread comes or several.
+until none is left (:mod:`~hgde.compiler.entry`), so a job is done whether one thread comes or several.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import ctypes
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 TAKEN, COUNT, CALLS = range(3)
 """Where these lie in a job."""
@@ -34,3 +36,9 @@ class Kernel:
             words[CALLS + n] = ctypes.addressof(words) + 8 * head + n * size
             self._arguments.pack_into(words, 8 * head + n * size, *given)
         return words
+
+    def call(self, *given: Any) -> None:
+        """One call on this thread: numbers, and arrays of numpy whose first entry's address is handed over."""
+        plain = [one.ctypes.data if isinstance(one, np.ndarray) else one for one in given]
+        job = self.job([plain])
+        self.take_up(ctypes.addressof(job))

@@ -3,11 +3,11 @@
 Understood are assignments, also to several names at once and to entries of arrays; ``for`` over ``range``, with a
 step that is positive or a constant; ``while``, ``if`` and ``x if condition else y``, of which only the branch taken is
 computed; arithmetic, comparisons, ``and``, ``or``, ``not``; and calls of blocks, plain functions, instructions and the
-few built-ins. They mean what they mean in Python, but for the size of numbers (:mod:`~hgde.kernels.compiler.values`).
+few built-ins. They mean what they mean in Python, but for the size of numbers (:mod:`~hgde.compiler.values`).
 Anything else is refused with its line. A condition that is known in advance leaves one of its branches.
 
 A name that holds a double stays one when it is given a whole number or a single. Otherwise it takes the type of what it
-is given, but nowhere where several types could be meant (:mod:`~hgde.kernels.compiler.scopes`).
+is given, but nowhere where several types could be meant (:mod:`~hgde.compiler.scopes`).
 
 Types follow from the arguments in one pass over the tree, and LLVM does all optimisation, so a kernel is translated in
 some hundredths of a second. A compiler for all of Python takes seconds for the same.
@@ -23,10 +23,10 @@ from typing import Any
 
 from llvmlite import ir
 
-from hgde.kernels.compiler import values
-from hgde.kernels.compiler.dialect import Block, Instruction
-from hgde.kernels.compiler.scopes import Names, Variable, met, parameters, refused_at, signature, tree
-from hgde.kernels.compiler.values import (
+from hgde.compiler import values
+from hgde.compiler.dialect import Block, Instruction
+from hgde.compiler.scopes import Names, Variable, met, parameters, refused_at, signature, tree
+from hgde.compiler.values import (
     BUILT_IN,
     DOUBLE,
     SINGLE,
@@ -48,8 +48,8 @@ def translate(function: Callable[..., None], symbol: str, real: str, known: Mapp
     if real not in _REALS:
         raise KernelError(f"{real} is not one of {', '.join(_REALS)}")
     kinds = {
-        "Int": WHOLE, "Double": DOUBLE, "Ints": WORD.as_pointer(), "Doubles": DOUBLE.as_pointer(),
-        "Reals": _REALS[real].as_pointer(),
+        "Int": WHOLE, "Double": DOUBLE, "Ints": WORD.as_pointer(), "Wholes": WHOLE.as_pointer(),
+        "Doubles": DOUBLE.as_pointer(), "Reals": _REALS[real].as_pointer(),
     }  # fmt: skip
     program = _Program()
     with refused_at(tree(function), function):
@@ -279,6 +279,8 @@ class _Body:
             return not test if isinstance(test, bool) else self.builder.not_(test)
         if isinstance(node.op, ast.USub):
             return values.negative(self.builder, self.value(node.operand, names))
+        if isinstance(node.op, ast.Invert):
+            return values.arithmetic(self.builder, "BitXor", self.value(node.operand, names), -1)
         return self._unknown(node.op, names)
 
     def _Compare(self, node: ast.Compare, names: Names) -> Any:

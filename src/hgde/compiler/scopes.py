@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hgde.kernels.compiler.values import KernelError
+from hgde.compiler.values import KernelError
 
 
 @cache

@@ -3,13 +3,14 @@
 A *kernel* is what is called from outside; its annotations are its signature:
 
     Int      a whole number             Ints     pointer to 32-bit whole numbers
-    Double   a double                   Doubles  pointer to doubles
+    Double   a double                   Wholes   pointer to 64-bit whole numbers
+                                        Doubles  pointer to doubles
     Reals    pointer to numbers of the kernel's dtype: there is one object for float32 and one for float64
 
 It is made of *blocks*, functions of their own in the machine code, of plain functions, which are written out where they
 are called (marked :func:`inlined` where they serve nothing else), and of *instructions*, which say in LLVM's words what
 Python cannot. Blocks and plain functions are compiled for whatever types they are given; the annotations of their
-arguments are for readers. :mod:`~hgde.kernels.compiler.translate` says which Python is understood, and
+arguments are for readers. :mod:`~hgde.compiler.translate` says which Python is understood, and
 :mod:`~hgde.kernels.cpu.lanes` how vectors are written.
 """
 
@@ -22,6 +23,7 @@ from typing import Any, TypeAlias
 Int: TypeAlias = int
 Double: TypeAlias = float
 Ints: TypeAlias = Any
+Wholes: TypeAlias = Any
 Doubles: TypeAlias = Any
 Reals: TypeAlias = Any
 

@@ -1,6 +1,6 @@
 """How kernels become machine code: Python's syntax tree is translated, LLVM optimises, a worker process does both.
 
-:func:`build` makes an object of a kernel (:mod:`~hgde.kernels.compiler.dialect`). The program is optimised as a whole.
+:func:`build` makes an object of a kernel (:mod:`~hgde.compiler.dialect`). The program is optimised as a whole.
 Since no arithmetic may be reordered, its results have the same bits at any level of optimisation. A process that finds
 its kernels on disk translates nothing.
 """
@@ -20,29 +20,31 @@ from pathlib import Path
 from typing import BinaryIO
 
 FOLDER = Path(__file__).parents[1]
-#: What a worker process runs: the packages above this folder without their ``__init__``, which would load torch.
+#: Where kernels are written. A kernel is named by its file, whose name no other has, and its function.
+HOMES = ("kernels/cpu", "graph/measures/kernels")
+#: What a worker process runs: the packages above kernels without their ``__init__``, which would load torch.
 WORKER = """
-import sys, types
-for name, path in (("hgde", sys.argv[1]), ("hgde.kernels", sys.argv[2])):
+import os.path, sys, types
+for name in sys.argv[2:]:
     module = sys.modules[name] = types.ModuleType(name)
-    module.__path__ = [path]
-from hgde.kernels.compiler.build import serve
+    module.__path__ = [os.path.join(sys.argv[1], *name.split("."))]
+from hgde.compiler.build import serve
 serve()
 """
-#: What machine code may leave to the C library: ``fma`` on processors without it, copies, and giving way to others.
-_KNOWN = ("llvm.", "fma", "mem", "sched_yield")
-_KINDS = {"Int": "i", "Double": "d", "Ints": "p", "Doubles": "p", "Reals": "p"}
+#: What machine code may leave to the C library: ``fma`` on processors without it, copies, giving way to others, memory.
+_KNOWN = ("llvm.", "fma", "mem", "sched_yield", "calloc", "free")
+_KINDS = {"Int": "i", "Double": "d", "Ints": "p", "Wholes": "p", "Doubles": "p", "Reals": "p"}
 _BODY = "body"
 _NOT_COMPILED = ("__init__.py", "layout.py", "load.py", "mapped.py", "threads.py")
 
 
 @cache
 def target() -> tuple[str, str]:
-    """Name and features of the processor compiled for; ``NUMBA_CPU_NAME`` and ``NUMBA_CPU_FEATURES`` change them."""
+    """Name and features of the processor compiled for; ``HGDE_CPU_NAME`` and ``HGDE_CPU_FEATURES`` change them."""
     import llvmlite.binding as llvm
 
-    name = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
-    features = os.environ.get("NUMBA_CPU_FEATURES")
+    name = os.environ.get("HGDE_CPU_NAME") or llvm.get_host_cpu_name()
+    features = os.environ.get("HGDE_CPU_FEATURES")
     if features is None:
         features = "" if name == "generic" else llvm.get_host_cpu_features().flatten()
     return name, features
@@ -50,8 +52,8 @@ def target() -> tuple[str, str]:
 
 def sources() -> list[Path]:
     """The files that kernels are made of: the passes and what compiles them, without what only runs them."""
-    found = [*FOLDER.glob("compiler/*.py"), *FOLDER.glob("cpu/*.py")]
-    return [path for path in sorted(found) if path.name not in _NOT_COMPILED]
+    found = [path for folder in ("compiler", *HOMES) for path in sorted(FOLDER.glob(f"{folder}/*.py"))]
+    return [path for path in found if path.name not in _NOT_COMPILED]
 
 
 @cache
@@ -72,17 +74,18 @@ def build(name: str, real: str) -> tuple[str, bytes]:
     rows stay in registers.
 
     Returns its arguments' kinds, one letter each (``i`` whole number, ``d`` double, ``p`` pointer), and the object,
-    which exports one symbol, :func:`symbol` of the name: the kernel as :mod:`~hgde.kernels.compiler.jobs` calls it.
+    which exports one symbol, :func:`symbol` of the name: the kernel as :mod:`~hgde.compiler.jobs` calls it.
     """
     import llvmlite.binding as llvm
 
-    from hgde.kernels.compiler.entry import entry
-    from hgde.kernels.compiler.scopes import signature
-    from hgde.kernels.compiler.translate import translate
+    from hgde.compiler.entry import entry
+    from hgde.compiler.scopes import signature
+    from hgde.compiler.translate import translate
 
     general, _, width = name.partition("@")
     module, _, function = general.partition(".")
-    python = getattr(importlib.import_module(f"hgde.kernels.cpu.{module}"), function)
+    home = next(home for home in HOMES if (FOLDER / home / f"{module}.py").exists())
+    python = getattr(importlib.import_module(f"hgde.{home.replace('/', '.')}.{module}"), function)
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     kinds = "".join(_KINDS[kind] for kind in signature(python))
@@ -126,5 +129,6 @@ def serve() -> None:
 
 
 def packages() -> list[str]:
-    """The two folders a worker needs to find this module by its name."""
-    return [str(FOLDER.parent), str(FOLDER)]
+    """What a worker needs to find this module and kernels: the folder of the package, and the packages above them."""
+    above = {".".join(("hgde", *home.split("/")[:n])) for home in HOMES for n in range(len(home.split("/")))}
+    return [str(FOLDER.parent), *sorted(above)]

@@ -1,11 +1,11 @@
-"""The function that machine code is entered by: it takes up a job (:mod:`~hgde.kernels.compiler.jobs`)."""
+"""The function that machine code is entered by: it takes up a job (:mod:`~hgde.compiler.jobs`)."""
 
 from __future__ import annotations
 
 from llvmlite import ir
 
-from hgde.kernels.compiler.jobs import CALLS, COUNT, TAKEN
-from hgde.kernels.compiler.values import DOUBLE, VOID, WHOLE
+from hgde.compiler.jobs import CALLS, COUNT, TAKEN
+from hgde.compiler.values import DOUBLE, VOID, WHOLE
 
 _TYPES = {"i": WHOLE, "d": DOUBLE, "p": ir.IntType(8).as_pointer()}
 

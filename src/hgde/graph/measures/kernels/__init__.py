@@ -1,0 +1,1 @@
+"""Compiled loops of what is measured of graphs, in the language of :mod:`hgde.compiler.dialect`."""

@@ -12,8 +12,17 @@ from typing import Any
 
 from hgde.kernels.compiler.dialect import Double, Doubles, Int, Ints, Reals, inlined, kernel
 from hgde.kernels.cpu.edges import conformal, step_channels, step_edges
-from hgde.kernels.cpu.gradients import receivers_channels, receivers_edges, senders_channels, senders_edges
+from hgde.kernels.cpu.gradients import (
+    end_rows,
+    receivers_channels,
+    receivers_edges,
+    rows_edges,
+    senders_channels,
+    senders_edges,
+)
+from hgde.kernels.cpu.mutual import leave_rows, mutual_edges
 from hgde.kernels.cpu.phases import meet, next_part, offset, take
+from hgde.kernels.cpu.sizes import BUFFERS, STRIP, strip_rows
 
 
 @inlined
@@ -112,6 +121,47 @@ def backward_edges(
                 conformal(first, after, d, at_step(step - 1, size, z, states), c, margin, b)
             part = next_part(sync, phase + 1, columns)
         meet(sync, phase + 1, columns)
+
+
+@kernel
+def backward_mutual(
+    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, d: Int,
+    z: Reals, states: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int, code: Int,
+    e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept: Doubles, apart: Int, grad: Reals,
+    g: Reals, gz: Reals, gz0: Reals, gorigin: Doubles, wanted: Int, gvalues: Reals, nodes: Doubles, partial: Doubles,
+    receivers: Ints, back: Reals,
+) -> None:  # fmt: skip
+    """:func:`backward_edges` where every edge has its reverse, of weight ``back``; ``nodes`` is a buffer."""
+    size, strip = rows * d, strip_rows(d)
+    begin(sync, parts, blocks, d, at_step(steps - 1, size, z, states), c, margin, b)
+    for turn in range(steps):
+        step, phase = steps - 1 - turn, 2 * turn + 1
+        here, known = at_step(step, size, z, states), offset(kept, keep * step * (size + 2 * apart))
+        arriving = grad if turn == 0 else gz
+        part = take(sync, phase, parts)
+        while part < parts:
+            last = indptr[blocks[part + 1]] - 1
+            for first in range(blocks[part], blocks[part + 1], strip):
+                n = min(strip, blocks[part + 1] - first)
+                rows_edges(
+                    part, first, n, last, s, indptr, indices, d, here, b, values, origin, anchored, z0, mode, code, e0,
+                    e1, e2, c, margin, keep, known, 0, 0, 0, arriving, g, gz0, gorigin, partial,
+                )  # fmt: skip
+                leave_rows(first, n, d, b, s, nodes)
+                end_rows(first, n, d, s, BUFFERS + 3 * STRIP * d, gz)
+            part = next_part(sync, phase, parts)
+        meet(sync, phase, parts)
+        part = take(sync, phase + 1, parts)
+        while part < parts:
+            mutual_edges(
+                part, s, blocks, indptr, indices, receivers, d, g, nodes, values, back, c, keep,
+                offset(known, keep * size), apart, wanted, gvalues, gz, partial,
+            )  # fmt: skip
+            if step > 0:
+                before = at_step(step - 1, size, z, states)
+                conformal(blocks[part], blocks[part + 1], d, before, c, margin, b)
+            part = next_part(sync, phase + 1, parts)
+        meet(sync, phase + 1, parts)
 
 
 @kernel

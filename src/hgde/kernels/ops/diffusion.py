@@ -13,7 +13,7 @@ from torch import Tensor
 
 from hgde.geometry import numerics
 from hgde.kernels.compiler.load import prepare
-from hgde.kernels.cpu.layout import even_blocks, layout_of, narrowed
+from hgde.kernels.cpu.layout import Mutual, even_blocks, layout_of, narrowed, reversed_values
 from hgde.kernels.cpu.sizes import ELU, IDENTITY, LEAKY_RELU, PARTIALS, PROJECTED, RELU, TANH, at_width, scratch
 from hgde.kernels.cpu.threads import run, run_together
 from hgde.kernels.ops.register import like, operation, ordered_sum, padded, unpadded
@@ -61,6 +61,11 @@ class Trajectory:
             self.weights = (self.weight, self.index, *given, self.scale)
         self.work = (len(self.layout.indices) + 8 * self.rows) * self.width
 
+    @property
+    def mutual(self) -> Mutual | None:
+        """The reverse of each edge, where an edge and its reverse are visited together on the way back."""
+        return None if self.channels else self.layout.mutual() or None
+
     def _common(self, z: Tensor, states: Tensor, kept: Tensor, b: Tensor) -> tuple[Any, ...]:
         layout, keeps = self.layout, kept.numel() > 0
         return (
@@ -82,8 +87,8 @@ class Trajectory:
     ) -> Tensor:
         """The gradient at ``z`` from that at the end; the others are added to ``into``."""
         layout, gz, steps = self.layout, torch.empty_like(z), len(states) + 1
-        by, b = layout.transposed(self.rows), torch.empty(self.rows, dtype=torch.float64)
-        told = into.values
+        b = torch.empty(self.rows, dtype=torch.float64)
+        told, kernel = into.values, _KERNELS[self.channels][1]
         given: tuple[Any, ...] = (pointer(into.extra),)
         if self.channels:
             assert into.table is not None
@@ -91,10 +96,15 @@ class Trajectory:
             group = -(-layout.num_blocks // into.copies)
             given = (into.scale, into.table, into.table[0].numel(), group)
         args = (*self._common(z, states, kept, b), grad, into.sums, gz, into.z0, *given)
-        args += (int(told is not None), pointer(told), into.tell, partial)
-        args += (by.blocks.numel() - 1, by.blocks, by.start, by.rows, by.order)
+        args += (int(told is not None), pointer(told))
+        if self.mutual:
+            kernel, nodes = "trajectories.backward_mutual", torch.empty(2 * self.rows, dtype=torch.float64)
+            args += (nodes, partial, self.mutual.rows, reversed_values(self.weight, self.mutual))
+        else:
+            by = layout.transposed(self.rows)
+            args += (into.tell, partial, by.blocks.numel() - 1, by.blocks, by.start, by.rows, by.order)
         buffers = scratch(self.width, layout.most_in_strip(self.width))
-        name, work = at_width(_KERNELS[self.channels][1], self.width), 3 * steps * self.work
+        name, work = at_width(kernel, self.width), 3 * steps * self.work
         run_together(name, self.dtype, 2 * steps + 1, layout.num_blocks, work, buffers, args)
         return gz
 
@@ -108,7 +118,8 @@ class Gradients:
     """Where a backward pass collects what the weights and the first state receive."""
 
     def __init__(self, step: Trajectory, z: Tensor, wanted: bool) -> None:
-        self.sums, self.tell = z.new_empty(2 * z.numel()), z.new_empty(TOLD * len(step.layout.indices))
+        self.sums = z.new_empty(2 * z.numel())
+        self.tell = z.new_empty(0 if step.mutual else TOLD * len(step.layout.indices))
         self.z0 = torch.from_numpy(np.zeros_like(z.numpy())) if step.mode == RESIDUAL else z
         self.copies = 1
         self.values = torch.zeros_like(step.weight) if wanted and not step.channels else None

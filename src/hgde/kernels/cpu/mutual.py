@@ -1,0 +1,168 @@
+"""The gradient of a step along edges that all go both ways: one visit for an edge and its reverse.
+
+Both directions share the distance and the dear functions of it. So a first pass, by rows, brings the gradient back to
+the sums and leaves it beside the points, and a second visits the edges: row ``i`` finds point and gradient of its
+neighbour ``j`` in one place, and takes what it gets as receiver of ``(i, j)`` and as sender of ``(j, i)`` together.
+Nothing is left for edges and nothing is scattered. :mod:`~hgde.kernels.cpu.gradients` serves other patterns.
+
+With ``f_ij = a_ij R B_i h_i``, ``h_i = B_i <g_i, z_j - z_i> - delta <g_i, z_i>``, ``R = artanhc / den``, the sum of both
+directions is ``H R``, ``H = a_ij B_i h_i + a_ji B_j h_j``. Every edge is visited from both of its ends, each of which
+counts half of ``delta``'s part in the curvature's gradient and its own ``B``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hgde.kernels.compiler.dialect import block, inlined
+from hgde.kernels.cpu.edges import (
+    AHEAD,
+    ALONG,
+    BI,
+    BJ,
+    DELTA,
+    EC,
+    GE,
+    GX,
+    OUT,
+    PULL,
+    RATIO,
+    TO_G,
+    TO_NEIGHBOUR,
+    TO_Z,
+    VALUE,
+    A,
+    S,
+)  # fmt: skip
+from hgde.kernels.cpu.elementary import reals
+from hgde.kernels.cpu.exponential import GV, GX as ROW_GX, B as ROW_B, XV  # fmt: skip
+from hgde.kernels.cpu.gradients import recall
+from hgde.kernels.cpu.lanes import LANES, fma, line, load, prefetch, spread, store, total, wide, widened, zeros
+from hgde.kernels.cpu.scalars import artanh_ratio, artanh_ratio_slope
+from hgde.kernels.cpu.sizes import BUFFERS, CHUNK, PARTIALS, STRIP, strip_rows
+
+A_BACK, GE_BACK, GX_BACK = S, OUT, PULL
+"""Of the reverse edge: its weight, ``<g_j, z_i - z_j>`` and ``<g_j, z_j>``."""
+SUM_G, SUM_Z = GV, XV
+"""What a row's point and gradient are multiplied by in the end."""
+
+
+@block
+def leave_rows(first: int, n: int, d: int, b: Any, s: Any, nodes: Any) -> None:
+    """``1 - c|z_i|^2`` and ``<g_i, z_i>`` of a strip's rows, for their neighbours."""
+    for r in range(n):
+        nodes[2 * (first + r)], nodes[2 * (first + r) + 1] = b[first + r], s[ROW_GX + r]
+
+
+@inlined
+def mutual_products(
+    first: int, start: int, stop: int, last: int, receivers: Any, indices: Any, d: int, g: Any, nodes: Any,
+    values: Any, back: Any, c: float, s: Any, own_z: int, own_g: int, known: int,
+) -> None:  # fmt: skip
+    """Inner products and scalars of the edges of a chunk; ``delta`` only if it is not ``known``."""
+    for o in range(start, stop):
+        i, j, ahead, p = receivers[o], indices[o], indices[min(o + AHEAD, last)], o - start
+        at, mine = 2 * j * d, (i - first) * d
+        prefetch(nodes, 2 * ahead)
+        for k in range(2 * ahead * d, 2 * (ahead + 1) * d, line(g)):
+            prefetch(g, k)
+        delta, here, there = spread(0.0), spread(0.0), spread(0.0)
+        for k in range(0, d, LANES):
+            t = wide(g, at + k) - load(s, own_z + mine + k)
+            here = fma(load(s, own_g + mine + k), t, here)
+            there = fma(wide(g, at + d + k), t, there)
+            if known == 0:
+                delta = fma(t, t, delta)
+        if known == 0:
+            s[DELTA + p] = c * total(delta)
+        s[GE + p], s[GE_BACK + p], s[A + p], s[A_BACK + p] = total(here), -total(there), values[o], back[o]
+        s[BI + p], s[GX + p] = s[ROW_B + i - first], s[ROW_GX + i - first]
+        s[BJ + p], s[GX_BACK + p] = nodes[2 * j], nodes[2 * j + 1]
+
+
+@inlined
+def mutual_ratios(n: int, s: Any) -> None:
+    for k in range((n + 7) // 8 * 8):
+        product, delta = s[BI + k] * s[BJ + k], s[DELTA + k]
+        den = product + delta
+        s[RATIO + k] = artanh_ratio(delta / den, den / product)
+
+
+@inlined
+def mutual_terms(n: int, c: float, s: Any) -> None:
+    """What the rows of a chunk's edges get, as receivers and as senders."""
+    for k in range((n + 7) // 8 * 8):
+        b_i, b_j, delta, ratio = s[BI + k], s[BJ + k], s[DELTA + k], s[RATIO + k]
+        product = b_i * b_j
+        den = product + delta
+        inverse = 1 / (den * product)
+        over = product * inverse
+        slope = artanh_ratio_slope(delta * over, den * den * inverse, ratio)
+        scale = ratio * over
+        h_i, h_j = b_i * s[GE + k] - delta * s[GX + k], b_j * s[GE_BACK + k] - delta * s[GX_BACK + k]
+        a_i, a_j = s[A + k] * b_i, s[A_BACK + k] * b_j
+        both = a_i * h_i + a_j * h_j
+        f_den = -(scale + slope * delta * over * over) * over
+        f_delta = both * (slope * over * over + f_den) - (a_i * s[GX + k] + a_j * s[GX_BACK + k]) * scale
+        f_b = s[A + k] * (h_i + b_i * s[GE + k]) * scale + both * f_den * b_j
+        s[VALUE + k] = h_i * b_i * scale
+        s[ALONG + k] = -2 * c * f_delta
+        s[TO_NEIGHBOUR + k] = a_j * b_j * scale
+        s[TO_G + k] = -a_i * (b_i + delta) * scale
+        s[TO_Z + k] = -2 * c * f_b
+        s[EC + k] = f_delta * delta
+
+
+@block
+def mutual_edges(
+    part: int, s: Any, blocks: Any, indptr: Any, indices: Any, receivers: Any, d: int, g: Any, nodes: Any,
+    values: Any, back: Any, c: float, keep: int, memo: Any, apart: int, wanted: int, gvalues: Any, gz: Any,
+    partial: Any,
+) -> None:  # fmt: skip
+    """Second pass over a block: ``gz += ...``, after :func:`leave_rows` of all; ``gvalues`` only if ``wanted``."""
+    size, rows = STRIP * d, strip_rows(d)
+    own_z, own_g, sums = BUFFERS, BUFFERS + size, reals(s, BUFFERS + 2 * size, g)
+    last = indptr[blocks[part + 1]] - 1
+    for first in range(blocks[part], blocks[part + 1], rows):
+        n = min(rows, blocks[part + 1] - first)
+        for r in range(n):
+            s[ROW_B + r], s[ROW_GX + r] = nodes[2 * (first + r)], nodes[2 * (first + r) + 1]
+            s[SUM_G + r], s[SUM_Z + r] = 0.0, 0.0
+            for k in range(0, d, LANES):
+                at = 2 * (first + r) * d + k
+                store(s, own_z + r * d + k, wide(g, at))
+                store(s, own_g + r * d + k, wide(g, at + d))
+                store(sums, r * d + k, zeros(g))
+        end, ec = indptr[first + n], 0.0
+        for start in range(indptr[first], end, CHUNK):
+            stop = min(start + CHUNK, end)
+            if keep == 1:
+                mutual_products(
+                    first, start, stop, last, receivers, indices, d, g, nodes, values, back, c, s, own_z, own_g, 1
+                )
+                recall(s, start, stop, memo, 0, apart)
+            else:
+                mutual_products(
+                    first, start, stop, last, receivers, indices, d, g, nodes, values, back, c, s, own_z, own_g, 0
+                )
+                mutual_ratios(stop - start, s)
+            mutual_terms(stop - start, c, s)
+            if wanted != 0:
+                for o in range(start, stop):
+                    gvalues[o] += s[VALUE + o - start]
+            for o in range(start, stop):
+                r, j, p = receivers[o] - first, indices[o], o - start
+                s[SUM_G + r] += s[TO_G + p]
+                s[SUM_Z + r] += s[TO_Z + p]
+                ec += s[EC + p]
+                for k in range(0, d, LANES):
+                    t = load(g, 2 * j * d + k) - load(g, 2 * (first + r) * d + k)
+                    across = fma(s[TO_NEIGHBOUR + p], load(g, 2 * j * d + d + k), load(sums, r * d + k))
+                    store(sums, r * d + k, fma(s[ALONG + p], t, across))
+        for r in range(n):
+            ec += s[SUM_Z + r] * (1 - s[ROW_B + r]) / c
+            for k in range(0, d, LANES):
+                at, place = r * d + k, (first + r) * d + k
+                rest = fma(s[SUM_G + r], load(s, own_g + at), s[SUM_Z + r] * load(s, own_z + at))
+                store(gz, place, wide(gz, place) + (rest + widened(load(sums, at))))
+        partial[part * PARTIALS] += 0.5 * ec / c

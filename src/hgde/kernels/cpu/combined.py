@@ -57,8 +57,8 @@ from hgde.kernels.cpu.exponential import (
     rounded,
     sign,
 )  # fmt: skip
-from hgde.kernels.cpu.lanes import LANES, fma, load, root, smaller, spread, store, total, wide
-from hgde.kernels.cpu.scalars import tanh_ratio
+from hgde.kernels.cpu.lanes import LANES, fma, larger, load, most, root, smaller, spread, store, total, wide
+from hgde.kernels.cpu.scalars import SERIES_BELOW, tanh_ratio, tanh_ratio_near
 
 WELL_INSIDE = 1e-3
 """Inner products of doubles then leave ten digits at the least."""
@@ -87,18 +87,34 @@ def inner_products(z: Any, first: int, n: int, d: int, z0: Any, s: Any, v: int) 
 
 
 @inlined
+def tanh_ratios(n: int, s: Any, c: float) -> None:
+    """``B``, ``Q = c|v|^2 / B^2`` and its functions. Where no row goes far a short series does."""
+    for r in range(rounded(n)):
+        b = 1 - c * s[XX + r]
+        s[B + r], s[Q + r] = b, c * s[VV + r] / (b * b)
+    farthest = load(s, Q)
+    for r in range(LANES, rounded(n), LANES):
+        farthest = larger(load(s, Q + r), farthest)
+    if most(farthest) < SERIES_BELOW:
+        for r in range(rounded(n)):
+            s[T + r], s[SLOPE + r], s[SECH + r] = tanh_ratio_near(s[Q + r])
+    else:
+        for r in range(rounded(n)):
+            s[T + r], s[SLOPE + r], s[SECH + r] = tanh_ratio(s[Q + r])
+
+
+@inlined
 def factors(n: int, s: Any, e0: float, e1: float, e2: float, c: float) -> float:
     """The residual's ``F0 moved + F1 x + F2 o``; returns the least ``1 - c|x|^2`` of all points."""
     a0, a1, a2 = abs(e0), abs(e1), abs(e2)
     s0, s1, s2 = sign(e0), sign(e1), sign(e2)
     whole = a0 + a1 + a2
+    tanh_ratios(n, s, c)
     for r in range(rounded(n)):
         xx, vv, xv, oo, xo, vo = s[XX + r], s[VV + r], s[XV + r], s[OO + r], s[XO + r], s[VO + r]
-        b, b2 = 1 - c * xx, 1 - c * oo
+        b, sech, b2 = s[B + r], s[SECH + r], 1 - c * oo
         l1, l2 = 1 / b, 1 / b2
-        q = c * vv * l1 * l1
-        t, slope, sech = tanh_ratio(q)
-        f = t * l1
+        f = s[T + r] * l1
         across = c * (xx + f * (2 * xv + f * vv))
         den = b * sech + across
         over = 1 / den
@@ -119,8 +135,7 @@ def factors(n: int, s: Any, e0: float, e1: float, e2: float, c: float) -> float:
         size = x_out * (x_out * xx + 2 * v_out * xv) + v_out * v_out * vv
         size += f2 * (f2 * oo + 2 * (x_out * xo + v_out * vo))
         s[LOW + r] = smaller(smaller(b, b0), smaller(b2, 1 - c * size))
-        s[B + r], s[Q + r], s[T + r], s[SLOPE + r], s[SECH + r], s[F + r] = b, q, t, slope, sech, f
-        s[SPREAD + r], s[DEN + r], s[ALONG_X + r], s[ALONG_V + r] = across, den, x, v
+        s[F + r], s[SPREAD + r], s[DEN + r], s[ALONG_X + r], s[ALONG_V + r] = f, across, den, x, v
         s[B0 + r], s[B2 + r], s[G01 + r], s[G02 + r], s[G12 + r] = b0, b2, r01, r02, r12
         s[F0 + r], s[F1 + r], s[F2 + r], s[BOTTOM + r], s[ROOT + r] = f0, f1, f2, bottom, between
     low = 1.0

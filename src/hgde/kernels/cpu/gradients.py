@@ -189,8 +189,8 @@ def receive_edges(
 
 @block
 def rows_edges(
-    part: int, first: int, n: int, last: int, s: Any, indptr: Any, indices: Any, d: int, z: Any, b: Any, values: Any,
-    origin: Any, anchored: int, z0: Any, mode: int, code: int, e0: float, e1: float, e2: float, c: float,
+    part: int, first: int, n: int, last: int, s: Any, indptr: Any, indices: Any, owners: Any, d: int, z: Any, b: Any,
+    values: Any, origin: Any, anchored: int, z0: Any, mode: int, code: int, e0: float, e1: float, e2: float, c: float,
     margin: float, keep: int, kept: Any, remembers: int, at: int, apart: int, grad: Any, g: Any, gz0: Any,
     gorigin: Any, partial: Any,
 ) -> None:  # fmt: skip
@@ -205,7 +205,7 @@ def rows_edges(
             store(s, v + k, load(kept, first * d + k))
     else:
         gather_edges(
-            first, n, last, indptr, indices, d, z, b, values, origin, anchored, c, s, v, remembers, s, at, apart
+            first, n, last, indptr, indices, owners, d, z, b, values, origin, anchored, c, s, v, remembers, s, at, apart
         )
     flow_strip_backward(
         z, first, n, d, z0, s, v, moved, gm, gz, gu, mode, code, e0, e1, e2, c, margin, grad, gz0, partial,
@@ -218,7 +218,7 @@ def rows_edges(
 
 @block
 def receivers_edges(
-    part: int, s: Any, blocks: Any, indptr: Any, indices: Any, d: int, z: Any, b: Any, values: Any, origin: Any,
+    part: int, s: Any, blocks: Any, indptr: Any, indices: Any, owners: Any, d: int, z: Any, b: Any, values: Any, origin: Any,
     anchored: int, z0: Any, mode: int, code: int, e0: float, e1: float, e2: float, c: float, margin: float, keep: int,
     kept: Any, memo: Any, apart: int, grad: Any, g: Any, gz: Any, gz0: Any, gorigin: Any, wanted: int, gvalues: Any,
     tell: Any, partial: Any,
@@ -233,7 +233,7 @@ def receivers_edges(
         if keep == 0:
             known, at = s, BUFFERS + 7 * size - indptr[first]
         rows_edges(
-            part, first, n, last, s, indptr, indices, d, z, b, values, origin, anchored, z0, mode, code, e0, e1, e2, c,
+            part, first, n, last, s, indptr, indices, owners, d, z, b, values, origin, anchored, z0, mode, code, e0, e1, e2, c,
             margin, keep, kept, 1, at, apart, grad, g, gz0, gorigin, partial,
         )  # fmt: skip
         partial[part * PARTIALS] += receive_edges(
@@ -333,7 +333,7 @@ def receive_channels(
 
 @block
 def receivers_channels(
-    part: int, s: Any, blocks: Any, indptr: Any, indices: Any, d: int, z: Any, b: Any, table: Any, index: Any,
+    part: int, s: Any, blocks: Any, indptr: Any, indices: Any, owners: Any, d: int, z: Any, b: Any, table: Any, index: Any,
     weighted: int, edge: Any, scale: Any, z0: Any, mode: int, code: int, e0: float, e1: float, e2: float, c: float,
     margin: float, keep: int, kept: Any, memo: Any, apart: int, grad: Any, g: Any, gz: Any, gz0: Any, gscale: Any,
     gtable: Any, copy: int, wanted: int, gedge: Any, tell: Any, partial: Any,
@@ -353,7 +353,7 @@ def receivers_channels(
         else:
             known, at = s, BUFFERS + 7 * size - indptr[first]
             gather_channels(
-                first, n, last, indptr, indices, d, z, b, table, index, weighted, edge, c, s, summed, push, 1, known,
+                first, n, last, indptr, indices, owners, d, z, b, table, index, weighted, edge, c, s, summed, push, 1, known,
                 at, apart,
             )  # fmt: skip
         for k in range(0, n * d, LANES):

@@ -30,18 +30,6 @@ class Transposed:
     blocks: Tensor
 
 
-@dataclass(frozen=True, eq=False)
-class Mutual:
-    """A pattern in which every entry ``(i, j)`` has its reverse ``(j, i)``: the row of each entry, and the place of its
-    reverse. Both are empty where some entry has none."""
-
-    rows: Tensor
-    reverse: Tensor
-
-    def __bool__(self) -> bool:
-        return self.rows.numel() > 0
-
-
 class Layout:
     """Narrow indices of a CSR pattern and the blocks its rows are worked in: a part of the edges each, whatever the
     number of threads."""
@@ -55,7 +43,8 @@ class Layout:
         self.indptr, self.indices = indptr.to(torch.int32), indices.to(torch.int32)
         self.blocks = row_blocks(self._wide[0])
         self._transposed: Transposed | None = None
-        self._mutual: Mutual | None = None
+        self._owners: Tensor | None = None
+        self._reverse: Tensor | None = None
         self._most: dict[int, int] = {}
 
     def is_of(self, indptr: Tensor, indices: Tensor) -> bool:
@@ -82,15 +71,23 @@ class Layout:
             self._transposed = Transposed(_narrow(start), _narrow(rows), _narrow(order), row_blocks(start))
         return self._transposed
 
-    def mutual(self) -> Mutual:
-        """The reverse of each edge, worked out at its first use."""
-        if self._mutual is None:
+    @property
+    def owners(self) -> Tensor:
+        """The row of each entry, worked out at its first use."""
+        if self._owners is None:
+            indptr = self._wide[0]
+            self._owners = _narrow(np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr)))
+        return self._owners
+
+    @property
+    def reverse(self) -> Tensor | None:
+        """The place of each entry's reverse, worked out at its first use; none where some entry has none."""
+        if self._reverse is None:
             indptr, indices = self._wide
             start, rows, order = self._by_column(len(indptr) - 1)
-            given = np.array_equal(start, indptr) and np.array_equal(rows, indices)
-            receivers = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr)) if given else rows[:0]
-            self._mutual = Mutual(_narrow(receivers), _narrow(order[: len(receivers)]))
-        return self._mutual
+            is_mutual = np.array_equal(start, indptr) and np.array_equal(rows, indices)
+            self._reverse = _narrow(order if is_mutual else order[:0])
+        return self._reverse if len(self._reverse) == len(self.indices) else None
 
     def most_in_strip(self, width: int) -> int:
         """The most edges that a strip of rows has, where strips are those of this width."""
@@ -134,16 +131,14 @@ def narrowed(index: Tensor) -> Tensor:
     return found[1]
 
 
-def reversed_values(values: Tensor, pattern: Mutual) -> Tensor:
-    """For each edge the value of its reverse, remembered as long as the values live."""
-    found: tuple[int, Mutual, Tensor] | None = _reversed.get(values)
-    if found is None or found[0] != values._version or found[1] is not pattern:
-        known = values.detach().numpy()
-        there = known[pattern.reverse.numpy()]
-        # Often the same; two arrays would take the place of one in the cache.
-        same = np.array_equal(there, known)
-        found = (values._version, pattern, torch.from_numpy(known if same else there))
-        _reversed[values] = found
+def reversed_values(values: Tensor, reverse: Tensor) -> Tensor:
+    """For each edge the value of its ``reverse``, remembered as long as the values live."""
+    found: tuple[int, Tensor, Tensor] | None = _reversed.get(values)
+    if found is None or found[0] != values._version or found[1] is not reverse:
+        known = values.detach()
+        there = known[reverse]
+        # Often they are the same; two arrays would take twice the place in the cache.
+        found = _reversed[values] = (values._version, reverse, known if torch.equal(there, known) else there)
     return found[2]
 
 

@@ -25,6 +25,7 @@ from hgde.kernels.cpu.edges import (
     GE,
     GX,
     OUT,
+    OVER,
     PULL,
     RATIO,
     TO_G,
@@ -33,12 +34,12 @@ from hgde.kernels.cpu.edges import (
     VALUE,
     A,
     S,
+    chunk_ratios,
 )  # fmt: skip
 from hgde.kernels.cpu.elementary import reals
-from hgde.kernels.cpu.exponential import GV, GX as ROW_GX, B as ROW_B, XV  # fmt: skip
-from hgde.kernels.cpu.gradients import recall
+from hgde.kernels.cpu.exponential import GV, GX as ROW_GX, B as ROW_B, XV, rounded  # fmt: skip
 from hgde.kernels.cpu.lanes import LANES, fma, line, load, prefetch, spread, store, total, wide, widened, zeros
-from hgde.kernels.cpu.scalars import artanh_ratio, artanh_ratio_slope
+from hgde.kernels.cpu.scalars import artanh_ratio_slope
 from hgde.kernels.cpu.sizes import BUFFERS, CHUNK, PARTIALS, STRIP, strip_rows
 
 A_BACK, GE_BACK, GX_BACK = S, OUT, PULL
@@ -56,12 +57,12 @@ def leave_rows(first: int, n: int, d: int, b: Any, s: Any, nodes: Any) -> None:
 
 @inlined
 def mutual_products(
-    first: int, start: int, stop: int, last: int, receivers: Any, indices: Any, d: int, g: Any, nodes: Any,
-    values: Any, back: Any, c: float, s: Any, own_z: int, own_g: int, known: int,
+    first: int, start: int, stop: int, last: int, owners: Any, indices: Any, d: int, g: Any, nodes: Any,
+    values: Any, back: Any, c: float, s: Any, own_z: int, own_g: int,
 ) -> None:  # fmt: skip
-    """Inner products and scalars of the edges of a chunk; ``delta`` only if it is not ``known``."""
+    """Inner products and scalars of the edges of a chunk."""
     for o in range(start, stop):
-        i, j, ahead, p = receivers[o], indices[o], indices[min(o + AHEAD, last)], o - start
+        i, j, ahead, p = owners[o], indices[o], indices[min(o + AHEAD, last)], o - start
         at, mine = 2 * j * d, (i - first) * d
         prefetch(nodes, 2 * ahead)
         for k in range(2 * ahead * d, 2 * (ahead + 1) * d, line(g)):
@@ -71,33 +72,21 @@ def mutual_products(
             t = wide(g, at + k) - load(s, own_z + mine + k)
             here = fma(load(s, own_g + mine + k), t, here)
             there = fma(wide(g, at + d + k), t, there)
-            if known == 0:
-                delta = fma(t, t, delta)
-        if known == 0:
-            s[DELTA + p] = c * total(delta)
-        s[GE + p], s[GE_BACK + p], s[A + p], s[A_BACK + p] = total(here), -total(there), values[o], back[o]
+            delta = fma(t, t, delta)
+        s[DELTA + p], s[GE + p], s[GE_BACK + p] = c * total(delta), total(here), -total(there)
+        s[A + p], s[A_BACK + p] = values[o], back[o]
         s[BI + p], s[GX + p] = s[ROW_B + i - first], s[ROW_GX + i - first]
         s[BJ + p], s[GX_BACK + p] = nodes[2 * j], nodes[2 * j + 1]
 
 
 @inlined
-def mutual_ratios(n: int, s: Any) -> None:
-    for k in range((n + 7) // 8 * 8):
-        product, delta = s[BI + k] * s[BJ + k], s[DELTA + k]
-        den = product + delta
-        s[RATIO + k] = artanh_ratio(delta / den, den / product)
-
-
-@inlined
 def mutual_terms(n: int, c: float, s: Any) -> None:
-    """What the rows of a chunk's edges get, as receivers and as senders."""
-    for k in range((n + 7) // 8 * 8):
-        b_i, b_j, delta, ratio = s[BI + k], s[BJ + k], s[DELTA + k], s[RATIO + k]
+    """What the rows of a chunk's edges get, as owners and as senders."""
+    for k in range(rounded(n)):
+        b_i, b_j, delta, ratio, over = s[BI + k], s[BJ + k], s[DELTA + k], s[RATIO + k], s[OVER + k]
         product = b_i * b_j
         den = product + delta
-        inverse = 1 / (den * product)
-        over = product * inverse
-        slope = artanh_ratio_slope(delta * over, den * den * inverse, ratio)
+        slope = artanh_ratio_slope(delta * over, den / product, ratio)
         scale = ratio * over
         h_i, h_j = b_i * s[GE + k] - delta * s[GX + k], b_j * s[GE_BACK + k] - delta * s[GX_BACK + k]
         a_i, a_j = s[A + k] * b_i, s[A_BACK + k] * b_j
@@ -115,9 +104,8 @@ def mutual_terms(n: int, c: float, s: Any) -> None:
 
 @block
 def mutual_edges(
-    part: int, s: Any, blocks: Any, indptr: Any, indices: Any, receivers: Any, d: int, g: Any, nodes: Any,
-    values: Any, back: Any, c: float, keep: int, memo: Any, apart: int, wanted: int, gvalues: Any, gz: Any,
-    partial: Any,
+    part: int, s: Any, blocks: Any, indptr: Any, indices: Any, owners: Any, d: int, g: Any, nodes: Any,
+    values: Any, back: Any, c: float, wanted: int, gvalues: Any, gz: Any, partial: Any,
 ) -> None:  # fmt: skip
     """Second pass over a block: ``gz += ...``, after :func:`leave_rows` of all; ``gvalues`` only if ``wanted``."""
     size, rows = STRIP * d, strip_rows(d)
@@ -136,22 +124,16 @@ def mutual_edges(
         end, ec = indptr[first + n], 0.0
         for start in range(indptr[first], end, CHUNK):
             stop = min(start + CHUNK, end)
-            if keep == 1:
-                mutual_products(
-                    first, start, stop, last, receivers, indices, d, g, nodes, values, back, c, s, own_z, own_g, 1
-                )
-                recall(s, start, stop, memo, 0, apart)
-            else:
-                mutual_products(
-                    first, start, stop, last, receivers, indices, d, g, nodes, values, back, c, s, own_z, own_g, 0
-                )
-                mutual_ratios(stop - start, s)
+            mutual_products(
+                first, start, stop, last, owners, indices, d, g, nodes, values, back, c, s, own_z, own_g
+            )
+            chunk_ratios(s, stop - start)
             mutual_terms(stop - start, c, s)
             if wanted != 0:
                 for o in range(start, stop):
                     gvalues[o] += s[VALUE + o - start]
             for o in range(start, stop):
-                r, j, p = receivers[o] - first, indices[o], o - start
+                r, j, p = owners[o] - first, indices[o], o - start
                 s[SUM_G + r] += s[TO_G + p]
                 s[SUM_Z + r] += s[TO_Z + p]
                 ec += s[EC + p]

@@ -95,7 +95,7 @@ def map_rows(
 
 @kernel
 def forward(
-    s: Doubles, sync: Ints, phases: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, d: Int,
+    s: Doubles, sync: Ints, phases: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints, d: Int,
     slots: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int, code: Int, e0: Double,
     e1: Double, e2: Double, c: Double, margin: Double, plan: Ints, numbers: Doubles, partial: Doubles,
 ) -> None:  # fmt: skip
@@ -112,7 +112,7 @@ def forward(
                 if plan[at] >= 0:
                     z, out = slot(slots, plan[at], size), slot(slots, plan[at + 1], size)
                     gather_edges(
-                        first, n, last, indptr, indices, d, z, b_here, values, origin, anchored, c, s, v, 0, b, 0, 0
+                        first, n, last, indptr, indices, owners, d, z, b_here, values, origin, anchored, c, s, v, 0, b, 0, 0
                     )
                     partial[part * PARTIALS + PROJECTED] += flow_strip(
                         z, first, n, d, z0, s, v, moved, mode, code, e0, e1, e2, c, margin, out
@@ -187,7 +187,7 @@ def map_rows_backward(
 
 @kernel
 def backward(
-    s: Doubles, sync: Ints, phases: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, d: Int,
+    s: Doubles, sync: Ints, phases: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints, d: Int,
     slots: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int, code: Int, e0: Double,
     e1: Double, e2: Double, c: Double, margin: Double, plan: Ints, numbers: Doubles, partial: Doubles, grads: Reals,
     g: Reals, gz0: Reals, gorigin: Doubles, wanted: Int, gvalues: Reals, tell: Reals, apart: Int, columns: Int,
@@ -216,7 +216,7 @@ def backward(
                 if plan[at] >= 0:
                     known = BUFFERS + 7 * room - indptr[first]
                     gather_edges(
-                        first, n, last, indptr, indices, d, z, b, values, origin, anchored, c, s, v, 1, s, known, apart
+                        first, n, last, indptr, indices, owners, d, z, b, values, origin, anchored, c, s, v, 1, s, known, apart
                     )
                     flow_strip_backward(
                         z, first, n, d, z0, s, v, moved, gm, gz, gu, mode, code, e0, e1, e2, c, margin,

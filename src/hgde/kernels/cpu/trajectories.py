@@ -3,7 +3,8 @@
 A step needs its neighbours' states, so steps are phases (:mod:`hgde.kernels.cpu.phases`). Forward a step is one phase,
 which leaves ``1 - c|z|^2`` for the next; backward it is two, by receivers and by senders. ``states [steps - 1, N, d]``
 are the states between ``z`` and ``out``; ``b`` is a buffer, of two numbers for each row forward and one backward.
-``kept`` has for each step its sums and, after them, ``apart`` pairs of numbers of edges, if ``keep``.
+``kept`` has, for the last ``keep`` steps, the sums and, after them, ``apart`` pairs of numbers of edges, ``stride`` numbers
+in all. ``owners`` are the rows of the edges.
 """
 
 from __future__ import annotations
@@ -43,24 +44,31 @@ def at_step(step: int, size: int, z: Any, states: Any) -> Any:
     return z if step == 0 else offset(states, (step - 1) * size)
 
 
+@inlined
+def is_kept(step: int, steps: int, keep: int) -> int:
+    """Whether a step is among the last, whose sums are kept."""
+    return 1 if step >= steps - keep else 0
+
+
 @kernel
 def forward_edges(
-    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, d: Int,
-    z: Reals, states: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int, code: Int,
-    e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept: Doubles, apart: Int, out: Reals,
+    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints,
+    d: Int, z: Reals, states: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int, code: Int,
+    e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept: Doubles, stride: Int, apart: Int, out: Reals,
     partial: Doubles,
 ) -> None:  # fmt: skip
     begin(sync, parts, blocks, d, z, c, margin, b)
     size = rows * d
     for step in range(steps):
-        here, known = at_step(step, size, z, states), offset(kept, keep * step * (size + 2 * apart))
+        here, kept_here = at_step(step, size, z, states), is_kept(step, steps, keep)
+        known = offset(kept, max(step - steps + keep, 0) * stride)
         there = out if step == steps - 1 else offset(states, step * size)
         b_here, b_there = offset(b, step % 2 * rows), offset(b, (step + 1) % 2 * rows)
         part = take(sync, step + 1, parts)
         while part < parts:
             step_edges(
-                part, s, blocks, indptr, indices, d, here, b_here, values, origin, anchored, z0, mode, code, e0, e1,
-                e2, c, margin, keep, known, offset(known, keep * size), apart, there, b_there, partial,
+                part, s, blocks, indptr, indices, owners, d, here, b_here, values, origin, anchored, z0, mode, code, e0, e1,
+                e2, c, margin, kept_here, known, offset(known, size), apart, there, b_there, partial,
             )  # fmt: skip
             part = next_part(sync, step + 1, parts)
         meet(sync, step + 1, parts)
@@ -68,22 +76,23 @@ def forward_edges(
 
 @kernel
 def forward_channels(
-    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, d: Int,
-    z: Reals, states: Reals, b: Doubles, table: Reals, index: Ints, weighted: Int, edge: Reals, scale: Reals,
+    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints,
+    d: Int, z: Reals, states: Reals, b: Doubles, table: Reals, index: Ints, weighted: Int, edge: Reals, scale: Reals,
     z0: Reals, mode: Int, code: Int, e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int,
-    kept: Doubles, apart: Int, out: Reals, partial: Doubles,
+    kept: Doubles, stride: Int, apart: Int, out: Reals, partial: Doubles,
 ) -> None:  # fmt: skip
     begin(sync, parts, blocks, d, z, c, margin, b)
     size = rows * d
     for step in range(steps):
-        here, known = at_step(step, size, z, states), offset(kept, keep * step * (size + 2 * apart))
+        here, kept_here = at_step(step, size, z, states), is_kept(step, steps, keep)
+        known = offset(kept, max(step - steps + keep, 0) * stride)
         there = out if step == steps - 1 else offset(states, step * size)
         b_here, b_there = offset(b, step % 2 * rows), offset(b, (step + 1) % 2 * rows)
         part = take(sync, step + 1, parts)
         while part < parts:
             step_channels(
-                part, s, blocks, indptr, indices, d, here, b_here, table, index, weighted, edge, scale, z0, mode, code,
-                e0, e1, e2, c, margin, keep, known, offset(known, keep * size), apart, there, b_there, partial,
+                part, s, blocks, indptr, indices, owners, d, here, b_here, table, index, weighted, edge, scale, z0, mode, code,
+                e0, e1, e2, c, margin, kept_here, known, offset(known, size), apart, there, b_there, partial,
             )  # fmt: skip
             part = next_part(sync, step + 1, parts)
         meet(sync, step + 1, parts)
@@ -91,9 +100,9 @@ def forward_channels(
 
 @kernel
 def backward_edges(
-    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, d: Int,
-    z: Reals, states: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int, code: Int,
-    e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept: Doubles, apart: Int, grad: Reals,
+    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints,
+    d: Int, z: Reals, states: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int, code: Int,
+    e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept: Doubles, stride: Int, apart: Int, grad: Reals,
     g: Reals, gz: Reals, gz0: Reals, gorigin: Doubles, wanted: Int, gvalues: Reals, tell: Reals, partial: Doubles,
     columns: Int, cuts: Ints, start: Ints, receivers: Ints, order: Ints,
 ) -> None:  # fmt: skip
@@ -102,13 +111,14 @@ def backward_edges(
     begin(sync, parts, blocks, d, at_step(steps - 1, size, z, states), c, margin, b)
     for back in range(steps):
         step, phase = steps - 1 - back, 2 * back + 1
-        here, known = at_step(step, size, z, states), offset(kept, keep * step * (size + 2 * apart))
+        here, kept_here = at_step(step, size, z, states), is_kept(step, steps, keep)
+        known = offset(kept, max(step - steps + keep, 0) * stride)
         arriving = grad if back == 0 else gz
         part = take(sync, phase, parts)
         while part < parts:
             receivers_edges(
-                part, s, blocks, indptr, indices, d, here, b, values, origin, anchored, z0, mode, code, e0, e1, e2, c,
-                margin, keep, known, offset(known, keep * size), apart, arriving, g, gz, gz0, gorigin, wanted, gvalues,
+                part, s, blocks, indptr, indices, owners, d, here, b, values, origin, anchored, z0, mode, code, e0, e1, e2, c,
+                margin, kept_here, known, offset(known, size), apart, arriving, g, gz, gz0, gorigin, wanted, gvalues,
                 tell, partial,
             )  # fmt: skip
             part = next_part(sync, phase, parts)
@@ -125,18 +135,19 @@ def backward_edges(
 
 @kernel
 def backward_mutual(
-    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, d: Int,
-    z: Reals, states: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int, code: Int,
-    e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept: Doubles, apart: Int, grad: Reals,
+    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints,
+    d: Int, z: Reals, states: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int, code: Int,
+    e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept: Doubles, stride: Int, apart: Int, grad: Reals,
     g: Reals, gz: Reals, gz0: Reals, gorigin: Doubles, wanted: Int, gvalues: Reals, nodes: Doubles, partial: Doubles,
-    receivers: Ints, back: Reals,
+    back: Reals,
 ) -> None:  # fmt: skip
     """:func:`backward_edges` where every edge has its reverse, of weight ``back``; ``nodes`` is a buffer."""
     size, strip = rows * d, strip_rows(d)
     begin(sync, parts, blocks, d, at_step(steps - 1, size, z, states), c, margin, b)
     for turn in range(steps):
         step, phase = steps - 1 - turn, 2 * turn + 1
-        here, known = at_step(step, size, z, states), offset(kept, keep * step * (size + 2 * apart))
+        here, kept_here = at_step(step, size, z, states), is_kept(step, steps, keep)
+        known = offset(kept, max(step - steps + keep, 0) * stride)
         arriving = grad if turn == 0 else gz
         part = take(sync, phase, parts)
         while part < parts:
@@ -144,8 +155,8 @@ def backward_mutual(
             for first in range(blocks[part], blocks[part + 1], strip):
                 n = min(strip, blocks[part + 1] - first)
                 rows_edges(
-                    part, first, n, last, s, indptr, indices, d, here, b, values, origin, anchored, z0, mode, code, e0,
-                    e1, e2, c, margin, keep, known, 0, 0, 0, arriving, g, gz0, gorigin, partial,
+                    part, first, n, last, s, indptr, indices, owners, d, here, b, values, origin, anchored, z0, mode, code, e0,
+                    e1, e2, c, margin, kept_here, known, 0, 0, 0, arriving, g, gz0, gorigin, partial,
                 )  # fmt: skip
                 leave_rows(first, n, d, b, s, nodes)
                 end_rows(first, n, d, s, BUFFERS + 3 * STRIP * d, gz)
@@ -154,8 +165,8 @@ def backward_mutual(
         part = take(sync, phase + 1, parts)
         while part < parts:
             mutual_edges(
-                part, s, blocks, indptr, indices, receivers, d, g, nodes, values, back, c, keep,
-                offset(known, keep * size), apart, wanted, gvalues, gz, partial,
+                part, s, blocks, indptr, indices, owners, d, g, nodes, values, back, c, wanted, gvalues, gz,
+                partial,
             )  # fmt: skip
             if step > 0:
                 before = at_step(step - 1, size, z, states)
@@ -166,11 +177,11 @@ def backward_mutual(
 
 @kernel
 def backward_channels(
-    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, d: Int,
-    z: Reals, states: Reals, b: Doubles, table: Reals, index: Ints, weighted: Int, edge: Reals, scale: Reals,
+    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints,
+    d: Int, z: Reals, states: Reals, b: Doubles, table: Reals, index: Ints, weighted: Int, edge: Reals, scale: Reals,
     z0: Reals, mode: Int, code: Int, e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int,
-    kept: Doubles, apart: Int, grad: Reals, g: Reals, gz: Reals, gz0: Reals, gscale: Reals, gtable: Doubles,
-    stride: Int, group: Int, wanted: Int, gedge: Reals, tell: Reals, partial: Doubles, columns: Int, cuts: Ints,
+    kept: Doubles, stride: Int, apart: Int, grad: Reals, g: Reals, gz: Reals, gz0: Reals, gscale: Reals, gtable: Doubles,
+    length: Int, group: Int, wanted: Int, gedge: Reals, tell: Reals, partial: Doubles, columns: Int, cuts: Ints,
     start: Ints, receivers: Ints, order: Ints,
 ) -> None:  # fmt: skip
     """:func:`backward_edges`; ``group`` blocks one after the other add to the same copy of the table's gradient."""
@@ -178,15 +189,16 @@ def backward_channels(
     begin(sync, parts, blocks, d, at_step(steps - 1, size, z, states), c, margin, b)
     for back in range(steps):
         step, phase = steps - 1 - back, 2 * back + 1
-        here, known = at_step(step, size, z, states), offset(kept, keep * step * (size + 2 * apart))
+        here, kept_here = at_step(step, size, z, states), is_kept(step, steps, keep)
+        known = offset(kept, max(step - steps + keep, 0) * stride)
         arriving = grad if back == 0 else gz
         part = take(sync, phase, groups)
         while part < groups:
             for member in range(part * group, min(part * group + group, parts)):
                 receivers_channels(
-                    member, s, blocks, indptr, indices, d, here, b, table, index, weighted, edge, scale, z0, mode,
-                    code, e0, e1, e2, c, margin, keep, known, offset(known, keep * size), apart, arriving, g, gz, gz0,
-                    gscale, gtable, part * stride, wanted, gedge, tell, partial,
+                    member, s, blocks, indptr, indices, owners, d, here, b, table, index, weighted, edge, scale, z0, mode,
+                    code, e0, e1, e2, c, margin, kept_here, known, offset(known, size), apart, arriving, g, gz, gz0,
+                    gscale, gtable, part * length, wanted, gedge, tell, partial,
                 )  # fmt: skip
             part = next_part(sync, phase, groups)
         meet(sync, phase, groups)

@@ -33,7 +33,7 @@ from hgde.kernels.weights import (
 
 Eta = Tensor | Sequence[float]
 _WARM = {
-    "edge": ("trajectories.forward_edges", "trajectories.backward_edges"),
+    "edge": ("trajectories.forward_edges", diffusion.MUTUAL),
     "channel": ("trajectories.forward_channels", "trajectories.backward_channels"),
     "attending": attending.KERNELS,
     "attention": ("attention.softmax", "attention.softmax_target", "attention.softmax_source"),
@@ -119,8 +119,8 @@ def _fused_steps(
     else:
         weight = edge_values(graph, weights, "fused")
     learns = needs_gradient(z, z0, c, eta, weight, scale, extra)
-    keep = learns and 8 * (z.numel() + 2 * graph.num_edges) <= diffusion.KEEP_BYTES
-    diffusion.prepare_for(z, index is not None, learns)
+    keep = diffusion.what_to_keep(z, graph.num_edges) if learns else diffusion.NOTHING
+    diffusion.prepare_for(z, graph, index is not None, learns)
     out, _, _, projected = diffusion.diffuse(
         z, z0, c, eta, weight, scale, index, extra, graph.indptr, graph.indices, steps, mode, code, keep
     )

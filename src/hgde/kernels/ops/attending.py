@@ -45,7 +45,7 @@ class _Attending:
         b = torch.empty(copies * path.rows, dtype=torch.float64)
         scores = torch.empty(copies * path.rows * 2 * self.heads, dtype=torch.float64)
         return (
-            *(len(states) + 1, layout.num_blocks, layout.blocks, path.rows, layout.indptr, layout.indices, path.width),
+            *(len(states) + 1, layout.num_blocks, layout.blocks, path.rows, layout.indptr, layout.indices, layout.owners, path.width),
             *(self.z, states, b, self.heads, self.scoring, scores, self.slope),
             *(int(self.edge is not None), pointer(self.edge), self.most, path.z0, path.mode, path.code, *path.eta),
             *(path.c, path.margin, int(keeps), kept, len(layout.indices) if keeps else self.most),

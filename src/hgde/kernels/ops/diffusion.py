@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from hgde.geometry import numerics
+from hgde.graph import Graph
 from hgde.kernels.compiler.load import prepare
-from hgde.kernels.cpu.layout import Mutual, even_blocks, layout_of, narrowed, reversed_values
+from hgde.kernels.cpu.layout import even_blocks, layout_of, narrowed, reversed_values
 from hgde.kernels.cpu.sizes import ELU, IDENTITY, LEAKY_RELU, PARTIALS, PROJECTED, RELU, TANH, at_width, scratch
 from hgde.kernels.cpu.threads import run, run_together
 from hgde.kernels.ops.register import like, operation, ordered_sum, padded, unpadded
@@ -22,17 +23,26 @@ TABLE_COPIES = 8
 #: A step keeps its sums and what is dear of its edges if they take no more than this; else they are worked out again.
 KEEP_BYTES = 2_000_000
 TOLD = 4
+NOTHING, LAST, ALL = 0, 1, 2
+"""What is kept for the gradient besides states: the last step's sums, or those of all, with room for numbers of edges."""
 SUMS, MOVED, RESIDUAL = 0, 1, 2
 ACTIVATION_CODES = {"identity": IDENTITY, "relu": RELU, "leaky_relu": LEAKY_RELU, "tanh": TANH, "elu": ELU}
 _KERNELS = {
     False: ("trajectories.forward_edges", "trajectories.backward_edges"),
     True: ("trajectories.forward_channels", "trajectories.backward_channels"),
 }
+MUTUAL = "trajectories.backward_mutual"
+"""The gradient where every edge has its reverse."""
 
 
-def prepare_for(z: Tensor, channels: bool, learns: bool) -> None:
+def prepare_for(z: Tensor, graph: Graph, channels: bool, learns: bool) -> None:
     """Begin to compile what a trajectory with such weights needs, and its gradient if it ``learns``."""
-    prepare([at_width(name, z.shape[1]) for name in _KERNELS[channels][: 2 if learns else 1]], z.dtype)
+    if torch.compiler.is_compiling():
+        return
+    forward, backward = _KERNELS[channels]
+    if learns and not channels and layout_of(graph.indptr, graph.indices).reverse is not None:
+        backward = MUTUAL
+    prepare([at_width(name, z.shape[1]) for name in (forward, backward)[: 2 if learns else 1]], z.dtype)
 
 
 class Trajectory:
@@ -62,16 +72,22 @@ class Trajectory:
         self.work = (len(self.layout.indices) + 8 * self.rows) * self.width
 
     @property
-    def mutual(self) -> Mutual | None:
+    def reverse(self) -> Tensor | None:
         """The reverse of each edge, where an edge and its reverse are visited together on the way back."""
-        return None if self.channels else self.layout.mutual() or None
+        return None if self.channels else self.layout.reverse
 
     def _common(self, z: Tensor, states: Tensor, kept: Tensor, b: Tensor) -> tuple[Any, ...]:
-        layout, keeps = self.layout, kept.numel() > 0
+        layout, steps, edges = self.layout, len(states) + 1, len(self.layout.indices)
+        keep, stride = kept.shape
+        apart = edges
+        if keep and self.reverse is not None:
+            apart = 0
+        elif stride == z.numel():
+            keep, apart = 0, layout.most_in_strip(self.width)
         return (
-            *(len(states) + 1, layout.num_blocks, layout.blocks, self.rows, layout.indptr, layout.indices, self.width),
-            *(z, states, b, *self.weights, self.z0, self.mode, self.code, *self.eta, self.c, self.margin),
-            *(int(keeps), kept, len(layout.indices) if keeps else layout.most_in_strip(self.width)),
+            *(steps, layout.num_blocks, layout.blocks, self.rows, layout.indptr, layout.indices, layout.owners),
+            *(self.width, z, states, b, *self.weights, self.z0, self.mode, self.code, *self.eta, self.c, self.margin),
+            *(keep, kept, stride, apart),
         )
 
     def forward(self, z: Tensor, states: Tensor, kept: Tensor, out: Tensor, partial: Tensor) -> None:
@@ -97,9 +113,9 @@ class Trajectory:
             given = (into.scale, into.table, into.table[0].numel(), group)
         args = (*self._common(z, states, kept, b), grad, into.sums, gz, into.z0, *given)
         args += (int(told is not None), pointer(told))
-        if self.mutual:
-            kernel, nodes = "trajectories.backward_mutual", torch.empty(2 * self.rows, dtype=torch.float64)
-            args += (nodes, partial, self.mutual.rows, reversed_values(self.weight, self.mutual))
+        if self.reverse is not None:
+            kernel, nodes = MUTUAL, torch.empty(2 * self.rows, dtype=torch.float64)
+            args += (nodes, partial, reversed_values(self.weight, self.reverse))
         else:
             by = layout.transposed(self.rows)
             args += (into.tell, partial, by.blocks.numel() - 1, by.blocks, by.start, by.rows, by.order)
@@ -119,7 +135,7 @@ class Gradients:
 
     def __init__(self, step: Trajectory, z: Tensor, wanted: bool) -> None:
         self.sums = z.new_empty(2 * z.numel())
-        self.tell = z.new_empty(0 if step.mutual else TOLD * len(step.layout.indices))
+        self.tell = z.new_empty(TOLD * len(step.layout.indices) if step.reverse is None else 0)
         self.z0 = torch.from_numpy(np.zeros_like(z.numpy())) if step.mode == RESIDUAL else z
         self.copies = 1
         self.values = torch.zeros_like(step.weight) if wanted and not step.channels else None
@@ -135,6 +151,16 @@ class Gradients:
             self.copies = max(1, min(TABLE_COPIES, len(z) // max(len(step.weight), 1)))
             self.table = torch.zeros(self.copies, *step.weight.shape, dtype=torch.float64)
             self.scale = torch.zeros_like(z)
+
+
+def kept_shape(keep: int, steps: int, size: int, edges: int) -> tuple[int, int]:
+    """Steps and numbers of each that are kept."""
+    return (steps, size + 2 * edges) if keep == ALL else (keep, size)
+
+
+def what_to_keep(z: Tensor, edges: int) -> int:
+    """What a trajectory that learns keeps."""
+    return ALL if 8 * (z.numel() + 2 * edges) <= KEEP_BYTES else LAST
 
 
 def _saved(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -155,17 +181,17 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 def _shapes(
     z: Tensor, z0: Any, c: Any, eta: Any, weight: Any, scale: Any, index: Any, extra: Any, indptr: Any, indices: Any,
-    steps: int, mode: int, code: int, keep: bool,
+    steps: int, mode: int, code: int, keep: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     width = (z.shape[1] + 7) // 8 * 8
     states = z.new_empty((steps - 1, z.shape[0], width))
-    kept = z.new_empty((steps if keep else 0, z.shape[0] * width + 2 * indices.shape[0]), dtype=torch.float64)
+    kept = z.new_empty(kept_shape(keep, steps, z.shape[0] * width, indices.shape[0]), dtype=torch.float64)
     return like(z), states, kept, z.new_empty((), dtype=torch.int64)
 
 
 @operation(
     "diffuse(Tensor z, Tensor? z0, Tensor c, Tensor? eta, Tensor weight, Tensor? scale, Tensor? index, Tensor? extra, "
-    "Tensor indptr, Tensor indices, int steps, int mode, int code, bool keep) -> (Tensor, Tensor, Tensor, Tensor)",
+    "Tensor indptr, Tensor indices, int steps, int mode, int code, int keep) -> (Tensor, Tensor, Tensor, Tensor)",
     fake=_shapes,
     backward=_backward,
     save=_saved,
@@ -173,7 +199,7 @@ def _shapes(
 def diffuse(
     z: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None, weight: Tensor, scale: Tensor | None,
     index: Tensor | None, extra: Tensor | None, indptr: Tensor, indices: Tensor, steps: int, mode: int, code: int,
-    keep: bool,
+    keep: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """``steps`` applications of the flow: last state, states between, what each step kept, points projected.
 
@@ -183,7 +209,7 @@ def diffuse(
     state, first = padded(z), None if z0 is None else padded(z0)
     path = Trajectory(state, first, c, eta, weight, scale, index, extra, indptr, indices, mode, code)
     states, out = state.new_empty((steps - 1, *state.shape)), torch.empty_like(state)
-    kept = torch.empty((steps if keep else 0, state.numel() + 2 * len(indices)), dtype=torch.float64)
+    kept = torch.empty(kept_shape(keep, steps, state.numel(), len(indices)), dtype=torch.float64)
     partial = torch.zeros(path.layout.num_blocks, PARTIALS, dtype=torch.float64)
     path.forward(state, states, kept, out, partial)
     projected = partial[:, PROJECTED].sum().to(torch.int64)

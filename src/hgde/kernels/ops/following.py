@@ -53,7 +53,7 @@ def _shapes(z: Tensor, *rest: Any) -> tuple[Tensor, ...]:
 def _common(path: Trajectory, slots: Tensor, plan: Tensor, numbers: Tensor, partial: Tensor) -> tuple[Any, ...]:
     layout = path.layout
     return (
-        *(layout.num_blocks, layout.blocks, path.rows, layout.indptr, layout.indices, path.width, slots),
+        *(layout.num_blocks, layout.blocks, path.rows, layout.indptr, layout.indices, layout.owners, path.width, slots),
         *(torch.empty(2 * path.rows, dtype=torch.float64), *path.weights, path.z0, path.mode, path.code, *path.eta),
         *(path.c, path.margin, plan, numbers, partial),
     )

@@ -119,7 +119,7 @@ def _fused_steps(
     else:
         weight = edge_values(graph, weights, "fused")
     learns = needs_gradient(z, z0, c, eta, weight, scale, extra)
-    keep = diffusion.what_to_keep(z, graph.num_edges) if learns else diffusion.NOTHING
+    keep = diffusion.what_to_keep(z, graph, index is not None) if learns else diffusion.NOTHING
     diffusion.prepare_for(z, graph, index is not None, learns)
     out, _, _, projected = diffusion.diffuse(
         z, z0, c, eta, weight, scale, index, extra, graph.indptr, graph.indices, steps, mode, code, keep

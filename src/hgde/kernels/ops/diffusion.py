@@ -23,8 +23,8 @@ TABLE_COPIES = 8
 #: A step keeps its sums and what is dear of its edges if they take no more than this; else they are worked out again.
 KEEP_BYTES = 2_000_000
 TOLD = 4
-NOTHING, LAST, ALL = 0, 1, 2
-"""What is kept for the gradient besides states: the last step's sums, or those of all, with room for numbers of edges."""
+NOTHING, LAST, ALL, ALL_AND_EDGES = range(4)
+"""What is kept for the gradient besides states: the last step's sums, those of all, or with them numbers of edges."""
 SUMS, MOVED, RESIDUAL = 0, 1, 2
 ACTIVATION_CODES = {"identity": IDENTITY, "relu": RELU, "leaky_relu": LEAKY_RELU, "tanh": TANH, "elu": ELU}
 _KERNELS = {
@@ -37,12 +37,10 @@ MUTUAL = "trajectories.backward_mutual"
 
 def prepare_for(z: Tensor, graph: Graph, channels: bool, learns: bool) -> None:
     """Begin to compile what a trajectory with such weights needs, and its gradient if it ``learns``."""
-    if torch.compiler.is_compiling():
-        return
-    forward, backward = _KERNELS[channels]
-    if learns and not channels and layout_of(graph.indptr, graph.indices).reverse is not None:
-        backward = MUTUAL
-    prepare([at_width(name, z.shape[1]) for name in (forward, backward)[: 2 if learns else 1]], z.dtype)
+    names = list(_KERNELS[channels][: 2 if learns else 1])
+    if learns and goes_both_ways(graph, channels):
+        names[1] = MUTUAL
+    prepare([at_width(name, z.shape[1]) for name in names], z.dtype)
 
 
 class Trajectory:
@@ -76,24 +74,19 @@ class Trajectory:
         """The reverse of each edge, where an edge and its reverse are visited together on the way back."""
         return None if self.channels else self.layout.reverse
 
-    def _common(self, z: Tensor, states: Tensor, kept: Tensor, b: Tensor) -> tuple[Any, ...]:
-        layout, steps, edges = self.layout, len(states) + 1, len(self.layout.indices)
-        keep, stride = kept.shape
-        apart = edges
-        if keep and self.reverse is not None:
-            apart = 0
-        elif stride == z.numel():
-            keep, apart = 0, layout.most_in_strip(self.width)
+    def _common(self, z: Tensor, states: Tensor, kept: Tensor, b: Tensor, keep: int, apart: int) -> tuple[Any, ...]:
+        layout, steps = self.layout, len(states) + 1
         return (
             *(steps, layout.num_blocks, layout.blocks, self.rows, layout.indptr, layout.indices, layout.owners),
             *(self.width, z, states, b, *self.weights, self.z0, self.mode, self.code, *self.eta, self.c, self.margin),
-            *(keep, kept, stride, apart),
+            *(keep, kept, kept.shape[1], apart),
         )
 
     def forward(self, z: Tensor, states: Tensor, kept: Tensor, out: Tensor, partial: Tensor) -> None:
         """From ``z`` through ``states`` to ``out``, all written but ``z``."""
         steps, b = len(states) + 1, torch.empty(2 * self.rows, dtype=torch.float64)
-        args = (*self._common(z, states, kept, b), out, partial)
+        apart = (kept.shape[1] - z.numel()) // 2
+        args = (*self._common(z, states, kept, b, len(kept), apart), out, partial)
         blocks, buffers = self.layout.num_blocks, scratch(self.width)
         name = at_width(_KERNELS[self.channels][0], self.width)
         run_together(name, self.dtype, steps + 1, blocks, steps * self.work, buffers, args)
@@ -103,7 +96,9 @@ class Trajectory:
     ) -> Tensor:
         """The gradient at ``z`` from that at the end; the others are added to ``into``."""
         layout, gz, steps = self.layout, torch.empty_like(z), len(states) + 1
-        b = torch.empty(self.rows, dtype=torch.float64)
+        b, keep, apart = torch.empty(self.rows, dtype=torch.float64), len(kept), len(layout.indices)
+        if self.reverse is None and kept.shape[1] == z.numel():
+            keep, apart = 0, layout.most_in_strip(self.width)
         told, kernel = into.values, _KERNELS[self.channels][1]
         given: tuple[Any, ...] = (pointer(into.extra),)
         if self.channels:
@@ -111,7 +106,7 @@ class Trajectory:
             told = into.extra
             group = -(-layout.num_blocks // into.copies)
             given = (into.scale, into.table, into.table[0].numel(), group)
-        args = (*self._common(z, states, kept, b), grad, into.sums, gz, into.z0, *given)
+        args = (*self._common(z, states, kept, b, keep, apart), grad, into.sums, gz, into.z0, *given)
         args += (int(told is not None), pointer(told))
         if self.reverse is not None:
             kernel, nodes = MUTUAL, torch.empty(2 * self.rows, dtype=torch.float64)
@@ -154,13 +149,23 @@ class Gradients:
 
 
 def kept_shape(keep: int, steps: int, size: int, edges: int) -> tuple[int, int]:
-    """Steps and numbers of each that are kept."""
-    return (steps, size + 2 * edges) if keep == ALL else (keep, size)
+    """Steps of which something is kept, and how many numbers of each."""
+    return (0, 1, steps, steps)[keep], size + (2 * edges if keep == ALL_AND_EDGES else 0)
 
 
-def what_to_keep(z: Tensor, edges: int) -> int:
+def what_to_keep(z: Tensor, graph: Graph, channels: bool) -> int:
     """What a trajectory that learns keeps."""
-    return ALL if 8 * (z.numel() + 2 * edges) <= KEEP_BYTES else LAST
+    is_small = 8 * (z.numel() + 2 * graph.num_edges) <= KEEP_BYTES
+    if goes_both_ways(graph, channels):
+        return ALL if is_small else LAST
+    return ALL_AND_EDGES if is_small else NOTHING
+
+
+def goes_both_ways(graph: Graph, channels: bool) -> bool:
+    """Whether an edge and its reverse are visited together on the way back, as far as can be known before a run."""
+    if channels or torch.compiler.is_compiling() or graph.indices.device.type != "cpu":
+        return False
+    return layout_of(graph.indptr, graph.indices).reverse is not None
 
 
 def _saved(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:

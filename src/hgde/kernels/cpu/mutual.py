@@ -5,9 +5,9 @@ the sums and leaves it beside the points, and a second visits the edges: row ``i
 neighbour ``j`` in one place, and takes what it gets as receiver of ``(i, j)`` and as sender of ``(j, i)`` together.
 Nothing is left for edges and nothing is scattered. :mod:`~hgde.kernels.cpu.gradients` serves other patterns.
 
-With ``f_ij = a_ij R B_i h_i``, ``h_i = B_i <g_i, z_j - z_i> - delta <g_i, z_i>``, ``R = artanhc / den``, the sum of both
-directions is ``H R``, ``H = a_ij B_i h_i + a_ji B_j h_j``. Every edge is visited from both of its ends, each of which
-counts half of ``delta``'s part in the curvature's gradient and its own ``B``.
+With ``f_ij = a_ij R B_i h_i``, ``h_i = B_i <g_i, z_j - z_i> - delta <g_i, z_i>``, ``R = artanhc / den``, the row takes the
+derivatives of ``f_ij + f_ji`` in its own point. Those of ``f_ij`` in the curvature are counted once, by its receiver. What
+a row gets as a receiver nearly cancels with what its exponential gave, so for itself it has its gradients unrounded.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from hgde.kernels.cpu.edges import (
 from hgde.kernels.cpu.elementary import reals
 from hgde.kernels.cpu.exponential import GV, GX as ROW_GX, B as ROW_B, XV, rounded  # fmt: skip
 from hgde.kernels.cpu.lanes import LANES, fma, line, load, prefetch, spread, store, total, wide, widened, zeros
+from hgde.kernels.cpu.maps import put
 from hgde.kernels.cpu.scalars import artanh_ratio_slope
 from hgde.kernels.cpu.sizes import BUFFERS, CHUNK, PARTIALS, STRIP, strip_rows
 
@@ -49,10 +50,16 @@ SUM_G, SUM_Z = GV, XV
 
 
 @block
-def leave_rows(first: int, n: int, d: int, b: Any, s: Any, nodes: Any) -> None:
-    """``1 - c|z_i|^2`` and ``<g_i, z_i>`` of a strip's rows, for their neighbours."""
+def leave_rows(first: int, n: int, d: int, b: Any, g: Any, s: Any, gz: int, gu: int, nodes: Any, own: Any) -> None:
+    """``1 - c|z_i|^2`` and ``<g_i, z_i>`` of a strip's rows, for their neighbours, and for themselves what is lost of
+    ``g`` by rounding, and ``gz`` in two parts."""
     for r in range(n):
         nodes[2 * (first + r)], nodes[2 * (first + r) + 1] = b[first + r], s[ROW_GX + r]
+        for k in range(0, d, LANES):
+            at, place = r * d + k, 3 * (first + r) * d + k
+            store(own, place, load(s, gu + at) - wide(g, 2 * (first + r) * d + d + k))
+            store(own, place + d, load(s, gz + at))
+            store(own, place + 2 * d, load(s, gz + at) - wide(own, place + d))
 
 
 @inlined
@@ -90,24 +97,28 @@ def mutual_terms(n: int, c: float, s: Any) -> None:
         scale = ratio * over
         h_i, h_j = b_i * s[GE + k] - delta * s[GX + k], b_j * s[GE_BACK + k] - delta * s[GX_BACK + k]
         a_i, a_j = s[A + k] * b_i, s[A_BACK + k] * b_j
-        both = a_i * h_i + a_j * h_j
         f_den = -(scale + slope * delta * over * over) * over
-        f_delta = both * (slope * over * over + f_den) - (a_i * s[GX + k] + a_j * s[GX_BACK + k]) * scale
-        f_b = s[A + k] * (h_i + b_i * s[GE + k]) * scale + both * f_den * b_j
+        f_ratio = slope * over * over + f_den
+        in_i, in_j = a_i * h_i, a_j * h_j
+        f_delta = in_i * f_ratio - a_i * s[GX + k] * scale
+        f_b = s[A + k] * (h_i + b_i * s[GE + k]) * scale + in_i * f_den * b_j
+        s[EC + k] = f_delta * delta - f_b * (1 - b_i) - in_i * f_den * b_i * (1 - b_j)
+        f_delta += in_j * f_ratio - a_j * s[GX_BACK + k] * scale
+        f_b += in_j * f_den * b_j
         s[VALUE + k] = h_i * b_i * scale
         s[ALONG + k] = -2 * c * f_delta
         s[TO_NEIGHBOUR + k] = a_j * b_j * scale
         s[TO_G + k] = -a_i * (b_i + delta) * scale
         s[TO_Z + k] = -2 * c * f_b
-        s[EC + k] = f_delta * delta
 
 
 @block
 def mutual_edges(
     part: int, s: Any, blocks: Any, indptr: Any, indices: Any, owners: Any, d: int, g: Any, nodes: Any,
-    values: Any, back: Any, c: float, wanted: int, gvalues: Any, gz: Any, partial: Any,
+    own: Any, values: Any, back: Any, c: float, wanted: int, gvalues: Any, gz: Any, add: int, partial: Any,
 ) -> None:  # fmt: skip
-    """Second pass over a block: ``gz += ...``, after :func:`leave_rows` of all; ``gvalues`` only if ``wanted``."""
+    """Second pass over a block: ``gz``, ``add``ed to what is there or not, after :func:`leave_rows` of all;
+    ``gvalues`` only if ``wanted``."""
     size, rows = STRIP * d, strip_rows(d)
     own_z, own_g, sums = BUFFERS, BUFFERS + size, reals(s, BUFFERS + 2 * size, g)
     last = indptr[blocks[part + 1]] - 1
@@ -119,7 +130,7 @@ def mutual_edges(
             for k in range(0, d, LANES):
                 at = 2 * (first + r) * d + k
                 store(s, own_z + r * d + k, wide(g, at))
-                store(s, own_g + r * d + k, wide(g, at + d))
+                store(s, own_g + r * d + k, wide(g, at + d) + wide(own, 3 * (first + r) * d + k))
                 store(sums, r * d + k, zeros(g))
         end, ec = indptr[first + n], 0.0
         for start in range(indptr[first], end, CHUNK):
@@ -142,9 +153,9 @@ def mutual_edges(
                     across = fma(s[TO_NEIGHBOUR + p], load(g, 2 * j * d + d + k), load(sums, r * d + k))
                     store(sums, r * d + k, fma(s[ALONG + p], t, across))
         for r in range(n):
-            ec += s[SUM_Z + r] * (1 - s[ROW_B + r]) / c
             for k in range(0, d, LANES):
-                at, place = r * d + k, (first + r) * d + k
+                at, place = r * d + k, 3 * (first + r) * d + d + k
                 rest = fma(s[SUM_G + r], load(s, own_g + at), s[SUM_Z + r] * load(s, own_z + at))
-                store(gz, place, wide(gz, place) + (rest + widened(load(sums, at))))
-        partial[part * PARTIALS] += 0.5 * ec / c
+                rest = rest + (wide(own, place) + wide(own, place + d))
+                put(gz, (first + r) * d + k, rest + widened(load(sums, at)), add)
+        partial[part * PARTIALS] += ec / c

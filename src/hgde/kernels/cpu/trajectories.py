@@ -14,7 +14,6 @@ from typing import Any
 from hgde.kernels.compiler.dialect import Double, Doubles, Int, Ints, Reals, inlined, kernel
 from hgde.kernels.cpu.edges import conformal, step_channels, step_edges
 from hgde.kernels.cpu.gradients import (
-    end_rows,
     receivers_channels,
     receivers_edges,
     rows_edges,
@@ -139,9 +138,10 @@ def backward_mutual(
     d: Int, z: Reals, states: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int, code: Int,
     e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept: Doubles, stride: Int, apart: Int, grad: Reals,
     g: Reals, gz: Reals, gz0: Reals, gorigin: Doubles, wanted: Int, gvalues: Reals, nodes: Doubles, partial: Doubles,
-    back: Reals,
+    own: Reals, back: Reals,
 ) -> None:  # fmt: skip
-    """:func:`backward_edges` where every edge has its reverse, of weight ``back``; ``nodes`` is a buffer."""
+    """:func:`backward_edges` where every edge has its reverse, of weight ``back``; ``nodes`` and ``own`` are
+    buffers of two and ``3 d`` numbers a row."""
     size, strip = rows * d, strip_rows(d)
     begin(sync, parts, blocks, d, at_step(steps - 1, size, z, states), c, margin, b)
     for turn in range(steps):
@@ -158,15 +158,14 @@ def backward_mutual(
                     part, first, n, last, s, indptr, indices, owners, d, here, b, values, origin, anchored, z0, mode, code, e0,
                     e1, e2, c, margin, kept_here, known, 0, 0, 0, arriving, g, gz0, gorigin, partial,
                 )  # fmt: skip
-                leave_rows(first, n, d, b, s, nodes)
-                end_rows(first, n, d, s, BUFFERS + 3 * STRIP * d, gz)
+                leave_rows(first, n, d, b, g, s, BUFFERS + 3 * STRIP * d, BUFFERS + 4 * STRIP * d, nodes, own)
             part = next_part(sync, phase, parts)
         meet(sync, phase, parts)
         part = take(sync, phase + 1, parts)
         while part < parts:
             mutual_edges(
-                part, s, blocks, indptr, indices, owners, d, g, nodes, values, back, c, wanted, gvalues, gz,
-                partial,
+                part, s, blocks, indptr, indices, owners, d, g, nodes, own, values, back, c, wanted, gvalues, gz,
+                0, partial,
             )  # fmt: skip
             if step > 0:
                 before = at_step(step - 1, size, z, states)

@@ -280,7 +280,7 @@ def follow(
     _check(z, graph, weights)
     c, eta, plan = curvature(c, z), _eta(eta, z), recipe.plan
     first = None if eta is None else (z if z0 is None else z0)
-    following.prepare_for(z, needs_gradient(z, first, c, eta, *weight_tensors(weights)))
+    following.prepare_for(z, graph, needs_gradient(z, first, c, eta, *weight_tensors(weights)))
     given = (z, first, c, eta, weights.values, weights.origin, graph.indptr, graph.indices)
     mode = diffusion.MOVED if eta is None else diffusion.RESIDUAL
     steps = (plan.forward, plan.backward, plan.numbers, following.shape_of(plan))

@@ -61,7 +61,10 @@ def samples(dtype=torch.float64, nodes=9, width=3):
     return {
         "diffuse, edges": (diffusion.diffuse, (*edges, 2, diffusion.RESIDUAL, 3, diffusion.ALL_AND_EDGES)),
         "diffuse, channels": (diffusion.diffuse, (*channels, 2, diffusion.RESIDUAL, 3, diffusion.NOTHING)),
-        "diffuse, sums": (diffusion.diffuse, (z, None, c, None, values, *(None,) * 3, *pattern, 1, 0, 0, diffusion.LAST)),
+        "diffuse, sums": (
+            diffusion.diffuse,
+            (z, None, c, None, values, *(None,) * 3, *pattern, 1, 0, 0, diffusion.LAST),
+        ),
         "follow": (
             following.follow,
             (

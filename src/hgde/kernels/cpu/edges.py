@@ -188,7 +188,25 @@ def step_edges(
     for first in range(blocks[part], blocks[part + 1], rows):
         n = min(rows, blocks[part + 1] - first)
         gather_edges(
-            first, n, last, indptr, indices, owners, d, z, b, values, origin, anchored, c, s, v, keep * min(apart, 1), memo, 0, apart
+            first,
+            n,
+            last,
+            indptr,
+            indices,
+            owners,
+            d,
+            z,
+            b,
+            values,
+            origin,
+            anchored,
+            c,
+            s,
+            v,
+            keep * min(apart, 1),
+            memo,
+            0,
+            apart,
         )
         if keep != 0:
             for k in range(0, n * d, LANES):
@@ -211,7 +229,27 @@ def step_channels(
     for first in range(blocks[part], blocks[part + 1], rows):
         n = min(rows, blocks[part + 1] - first)
         gather_channels(
-            first, n, last, indptr, indices, owners, d, z, b, table, index, weighted, edge, c, s, v, push, keep, memo, 0, apart
+            first,
+            n,
+            last,
+            indptr,
+            indices,
+            owners,
+            d,
+            z,
+            b,
+            table,
+            index,
+            weighted,
+            edge,
+            c,
+            s,
+            v,
+            push,
+            keep,
+            memo,
+            0,
+            apart,
         )
         for k in range(0, n * d, LANES):
             if keep != 0:

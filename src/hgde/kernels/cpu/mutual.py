@@ -41,7 +41,7 @@ from hgde.kernels.cpu.exponential import GV, GX as ROW_GX, B as ROW_B, XV, round
 from hgde.kernels.cpu.lanes import LANES, fma, line, load, prefetch, spread, store, total, wide, widened, zeros
 from hgde.kernels.cpu.maps import put
 from hgde.kernels.cpu.scalars import artanh_ratio_slope
-from hgde.kernels.cpu.sizes import BUFFERS, CHUNK, PARTIALS, STRIP, strip_rows
+from hgde.kernels.cpu.sizes import BUFFERS, PARTIALS, STRIP, pairs_together, strip_rows
 
 A_BACK, GE_BACK, GX_BACK = S, OUT, PULL
 """Of the reverse edge: its weight, ``<g_j, z_i - z_j>`` and ``<g_j, z_j>``."""
@@ -133,11 +133,9 @@ def mutual_edges(
                 store(s, own_g + r * d + k, wide(g, at + d) + wide(own, 3 * (first + r) * d + k))
                 store(sums, r * d + k, zeros(g))
         end, ec = indptr[first + n], 0.0
-        for start in range(indptr[first], end, CHUNK):
-            stop = min(start + CHUNK, end)
-            mutual_products(
-                first, start, stop, last, owners, indices, d, g, nodes, values, back, c, s, own_z, own_g
-            )
+        for start in range(indptr[first], end, pairs_together(d)):
+            stop = min(start + pairs_together(d), end)
+            mutual_products(first, start, stop, last, owners, indices, d, g, nodes, values, back, c, s, own_z, own_g)
             chunk_ratios(s, stop - start)
             mutual_terms(stop - start, c, s)
             if wanted != 0:

@@ -113,7 +113,25 @@ def forward(
                 if plan[at] >= 0:
                     z, out = slot(slots, plan[at], size), slot(slots, plan[at + 1], size)
                     gather_edges(
-                        first, n, last, indptr, indices, owners, d, z, b_here, values, origin, anchored, c, s, v, 0, b, 0, 0
+                        first,
+                        n,
+                        last,
+                        indptr,
+                        indices,
+                        owners,
+                        d,
+                        z,
+                        b_here,
+                        values,
+                        origin,
+                        anchored,
+                        c,
+                        s,
+                        v,
+                        0,
+                        b,
+                        0,
+                        0,
                     )
                     partial[part * PARTIALS + PROJECTED] += flow_strip(
                         z, first, n, d, z0, s, v, moved, mode, code, e0, e1, e2, c, margin, out

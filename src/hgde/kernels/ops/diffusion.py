@@ -16,7 +16,7 @@ from hgde.graph import Graph
 from hgde.kernels.compiler.load import prepare
 from hgde.kernels.cpu.layout import even_blocks, layout_of, narrowed, reversed_values
 from hgde.kernels.cpu.sizes import ELU, IDENTITY, LEAKY_RELU, PARTIALS, PROJECTED, RELU, TANH, at_width, scratch
-from hgde.kernels.cpu.threads import run, run_together
+from hgde.kernels.cpu.threads import lent, run, run_together
 from hgde.kernels.ops.register import like, operation, ordered_sum, padded, unpadded
 
 TABLE_COPIES = 8
@@ -110,7 +110,7 @@ class Trajectory:
         args += (int(told is not None), pointer(told))
         if self.reverse is not None:
             kernel, nodes = MUTUAL, torch.empty(2 * self.rows, dtype=torch.float64)
-            args += (nodes, partial, z.new_empty(3 * z.numel()), reversed_values(self.weight, self.reverse))
+            args += (nodes, partial, lent("own", 3 * z.numel(), z.dtype), reversed_values(self.weight, self.reverse))
         else:
             by = layout.transposed(self.rows)
             args += (into.tell, partial, by.blocks.numel() - 1, by.blocks, by.start, by.rows, by.order)
@@ -129,8 +129,9 @@ class Gradients:
     """Where a backward pass collects what the weights and the first state receive."""
 
     def __init__(self, step: Trajectory, z: Tensor, wanted: bool, tells: bool = False) -> None:
-        self.sums = z.new_empty(2 * z.numel())
-        self.tell = z.new_empty(TOLD * len(step.layout.indices) if tells or step.reverse is None else 0)
+        self.sums = lent("sums", 2 * z.numel(), z.dtype)
+        told = TOLD * len(step.layout.indices) if tells or step.reverse is None else 0
+        self.tell = lent("tell", told, z.dtype)
         self.z0 = torch.from_numpy(np.zeros_like(z.numpy())) if step.mode == RESIDUAL else z
         self.copies = 1
         self.values = torch.zeros_like(step.weight) if wanted and not step.channels else None

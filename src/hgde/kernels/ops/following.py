@@ -11,7 +11,7 @@ from hgde.graph import Graph
 from hgde.kernels.compiler.load import prepare
 from hgde.kernels.cpu.layout import reversed_values
 from hgde.kernels.cpu.sizes import PARTIALS, PROJECTED, at_width, scratch
-from hgde.kernels.cpu.threads import run_together
+from hgde.kernels.cpu.threads import lent, run_together
 from hgde.kernels.ops.diffusion import RESIDUAL, Gradients, Trajectory, goes_both_ways, pointer
 from hgde.kernels.ops.register import like, operation, ordered_sum, padded, unpadded
 from hgde.kernels.plans import Plan
@@ -129,7 +129,7 @@ def follow_backward(
         *(int(edges is not None), pointer(edges)),
     )
     if path.reverse is not None:
-        nodes, own = torch.empty(2 * path.rows, dtype=torch.float64), state.new_empty(3 * state.numel())
+        nodes, own = torch.empty(2 * path.rows, dtype=torch.float64), lent("own", 3 * state.numel(), state.dtype)
         args += (nodes, own, reversed_values(path.weight, path.reverse))
     else:
         kernel, by = ONE_WAY, layout.transposed(path.rows)

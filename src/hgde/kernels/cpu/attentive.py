@@ -144,10 +144,10 @@ def score_rows_backward(
 
 @kernel
 def forward(
-    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints, d: Int,
-    z: Reals, states: Reals, b: Doubles, heads: Int, scoring: Reals, scores: Doubles, slope: Double, weighted: Int,
-    edge: Reals, most: Int, z0: Reals, mode: Int, code: Int, e0: Double, e1: Double, e2: Double, c: Double,
-    margin: Double, keep: Int, kept: Doubles, apart: Int, out: Reals, partial: Doubles,
+    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints,
+    d: Int, z: Reals, states: Reals, b: Doubles, heads: Int, scoring: Reals, scores: Doubles, slope: Double, weighted:
+    Int, edge: Reals, most: Int, z0: Reals, mode: Int, code: Int, e0: Double, e1: Double, e2: Double, c: Double, margin:
+    Double, keep: Int, kept: Doubles, apart: Int, out: Reals, partial: Doubles,
 ) -> None:  # fmt: skip
     """States and ``out``; ``most`` is the most edges a strip has."""
     size, strip, count = rows * d, strip_rows(d), 2 * heads
@@ -191,12 +191,12 @@ def forward(
 
 @kernel
 def backward(
-    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints, d: Int,
-    z: Reals, states: Reals, b: Doubles, heads: Int, scoring: Reals, scores: Doubles, slope: Double, weighted: Int,
-    edge: Reals, most: Int, z0: Reals, mode: Int, code: Int, e0: Double, e1: Double, e2: Double, c: Double,
-    margin: Double, keep: Int, kept: Doubles, apart: Int, grad: Reals, g: Reals, gz: Reals, gz0: Reals,
-    gscores: Doubles, wanted: Int, gedge: Reals, each: Reals, gscoring: Doubles, tell: Reals, partial: Doubles,
-    columns: Int, cuts: Ints, start: Ints, receivers: Ints, order: Ints,
+    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints,
+    d: Int, z: Reals, states: Reals, b: Doubles, heads: Int, scoring: Reals, scores: Doubles, slope: Double, weighted:
+    Int, edge: Reals, most: Int, z0: Reals, mode: Int, code: Int, e0: Double, e1: Double, e2: Double, c: Double, margin:
+    Double, keep: Int, kept: Doubles, apart: Int, grad: Reals, g: Reals, gz: Reals, gz0: Reals, gscores: Doubles,
+    wanted: Int, gedge: Reals, each: Reals, gscoring: Doubles, tell: Reals, partial: Doubles, columns: Int, cuts: Ints,
+    start: Ints, receivers: Ints, order: Ints,
 ) -> None:  # fmt: skip
     """``gz`` ends as the gradient at ``z``; ``gscoring`` has ``2H d + 1`` numbers for each block of senders."""
     size, strip, count, room = rows * d, strip_rows(d), 2 * heads, STRIP * d

@@ -1,10 +1,11 @@
 """The flow of rows that lie well inside the ball, and its gradient: two visits of a strip's rows instead of eight.
 
-Everything from a tangent vector ``v`` at ``x`` to the residual with ``o`` is a combination of ``x``, ``v`` and ``o``, and of
-the gradient ``g`` on the way back, with factors that follow from the inner products of these. So rows are visited once for
-those and once for the results. What :mod:`~hgde.kernels.cpu.exponential` and :mod:`~hgde.kernels.cpu.residual` take from
-differences of rows comes out of inner products here, and cancels as points come near the boundary: single precision only,
-and only where all points of a strip, before and after, have ``1 - c|x|^2`` of at least :data:`WELL_INSIDE`.
+Everything from a tangent vector ``v`` at ``x`` to the residual with ``o`` is a combination of ``x``, ``v`` and ``o``,
+and of the gradient ``g`` on the way back, with factors that follow from the inner products of these. So rows are
+visited once for those and once for the results. What :mod:`~hgde.kernels.cpu.exponential` and
+:mod:`~hgde.kernels.cpu.residual` take from differences of rows comes out of inner products here, and cancels as points
+come near the boundary: single precision only, and only where all points of a strip, before and after, have ``1 -
+c|x|^2`` of at least :data:`WELL_INSIDE`.
 """
 
 from __future__ import annotations
@@ -32,17 +33,10 @@ from hgde.kernels.cpu.exponential import (
     H0,
     H1,
     H2,
-    M0,
-    M01,
-    M02,
-    M1,
-    M2,
-    M12,
     O1,
     O2,
     O3,
     O4,
-    Q,
     ROOT,
     SECH,
     SIZE,
@@ -53,6 +47,7 @@ from hgde.kernels.cpu.exponential import (
     XX,
     B,
     F,
+    Q,
     T,
     rounded,
     sign,

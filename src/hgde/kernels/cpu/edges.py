@@ -138,8 +138,8 @@ def gather_edges(
 
 @block
 def gather_channels(
-    first: int, n: int, last: int, indptr: Any, indices: Any, owners: Any, d: int, z: Any, b: Any, table: Any, index: Any,
-    weighted: int, edge: Any, c: float, s: Any, v: int, push: int, keep: int, memo: Any, at: int, apart: int,
+    first: int, n: int, last: int, indptr: Any, indices: Any, owners: Any, d: int, z: Any, b: Any, table: Any, index:
+    Any, weighted: int, edge: Any, c: float, s: Any, v: int, push: int, keep: int, memo: Any, at: int, apart: int,
 ) -> None:  # fmt: skip
     """:func:`gather_edges` for weights per channel, without the row's scale; ``push`` is a buffer."""
     for k in range(0, n * d, LANES):
@@ -177,9 +177,9 @@ def gather_channels(
 
 @block
 def step_edges(
-    part: int, s: Any, blocks: Any, indptr: Any, indices: Any, owners: Any, d: int, z: Any, b: Any, values: Any, origin: Any,
-    anchored: int, z0: Any, mode: int, code: int, e0: float, e1: float, e2: float, c: float, margin: float, keep: int,
-    kept: Any, memo: Any, apart: int, out: Any, b_out: Any, partial: Any,
+    part: int, s: Any, blocks: Any, indptr: Any, indices: Any, owners: Any, d: int, z: Any, b: Any, values: Any, origin:
+    Any, anchored: int, z0: Any, mode: int, code: int, e0: float, e1: float, e2: float, c: float, margin: float, keep:
+    int, kept: Any, memo: Any, apart: int, out: Any, b_out: Any, partial: Any,
 ) -> None:  # fmt: skip
     """``out = F(z)`` and its ``b_out`` for the rows of a block; if ``keep``, the sums go to ``kept``, and what is dear
     of the edges to ``memo`` unless ``apart`` is zero."""
@@ -219,8 +219,8 @@ def step_edges(
 
 @block
 def step_channels(
-    part: int, s: Any, blocks: Any, indptr: Any, indices: Any, owners: Any, d: int, z: Any, b: Any, table: Any, index: Any,
-    weighted: int, edge: Any, scale: Any, z0: Any, mode: int, code: int, e0: float, e1: float, e2: float, c: float,
+    part: int, s: Any, blocks: Any, indptr: Any, indices: Any, owners: Any, d: int, z: Any, b: Any, table: Any, index:
+    Any, weighted: int, edge: Any, scale: Any, z0: Any, mode: int, code: int, e0: float, e1: float, e2: float, c: float,
     margin: float, keep: int, kept: Any, memo: Any, apart: int, out: Any, b_out: Any, partial: Any,
 ) -> None:  # fmt: skip
     """:func:`step_edges` for weights per channel; ``kept`` are the sums before they are scaled."""

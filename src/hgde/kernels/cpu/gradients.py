@@ -218,10 +218,10 @@ def rows_edges(
 
 @block
 def receivers_edges(
-    part: int, s: Any, blocks: Any, indptr: Any, indices: Any, owners: Any, d: int, z: Any, b: Any, values: Any, origin: Any,
-    anchored: int, z0: Any, mode: int, code: int, e0: float, e1: float, e2: float, c: float, margin: float, keep: int,
-    kept: Any, memo: Any, apart: int, grad: Any, g: Any, gz: Any, gz0: Any, gorigin: Any, wanted: int, gvalues: Any,
-    tell: Any, partial: Any,
+    part: int, s: Any, blocks: Any, indptr: Any, indices: Any, owners: Any, d: int, z: Any, b: Any, values: Any, origin:
+    Any, anchored: int, z0: Any, mode: int, code: int, e0: float, e1: float, e2: float, c: float, margin: float, keep:
+    int, kept: Any, memo: Any, apart: int, grad: Any, g: Any, gz: Any, gz0: Any, gorigin: Any, wanted: int, gvalues:
+    Any, tell: Any, partial: Any,
 ) -> None:  # fmt: skip
     """First pass over a block; ``gz`` may be ``grad``. Without ``keep``, ``apart`` is the most edges a strip has."""
     size, rows = STRIP * d, strip_rows(d)
@@ -233,8 +233,8 @@ def receivers_edges(
         if keep == 0:
             known, at = s, BUFFERS + 7 * size - indptr[first]
         rows_edges(
-            part, first, n, last, s, indptr, indices, owners, d, z, b, values, origin, anchored, z0, mode, code, e0, e1, e2, c,
-            margin, keep, kept, 1, at, apart, grad, g, gz0, gorigin, partial,
+            part, first, n, last, s, indptr, indices, owners, d, z, b, values, origin, anchored, z0, mode, code, e0, e1,
+            e2, c, margin, keep, kept, 1, at, apart, grad, g, gz0, gorigin, partial,
         )  # fmt: skip
         partial[part * PARTIALS] += receive_edges(
             first, n, indptr, indices, d, z, b, values, c, s, gz_, gu, known, at, apart, wanted, gvalues, tell
@@ -333,8 +333,8 @@ def receive_channels(
 
 @block
 def receivers_channels(
-    part: int, s: Any, blocks: Any, indptr: Any, indices: Any, owners: Any, d: int, z: Any, b: Any, table: Any, index: Any,
-    weighted: int, edge: Any, scale: Any, z0: Any, mode: int, code: int, e0: float, e1: float, e2: float, c: float,
+    part: int, s: Any, blocks: Any, indptr: Any, indices: Any, owners: Any, d: int, z: Any, b: Any, table: Any, index:
+    Any, weighted: int, edge: Any, scale: Any, z0: Any, mode: int, code: int, e0: float, e1: float, e2: float, c: float,
     margin: float, keep: int, kept: Any, memo: Any, apart: int, grad: Any, g: Any, gz: Any, gz0: Any, gscale: Any,
     gtable: Any, copy: int, wanted: int, gedge: Any, tell: Any, partial: Any,
 ) -> None:  # fmt: skip
@@ -353,8 +353,8 @@ def receivers_channels(
         else:
             known, at = s, BUFFERS + 7 * size - indptr[first]
             gather_channels(
-                first, n, last, indptr, indices, owners, d, z, b, table, index, weighted, edge, c, s, summed, push, 1, known,
-                at, apart,
+                first, n, last, indptr, indices, owners, d, z, b, table, index, weighted, edge, c, s, summed, push, 1,
+                known, at, apart,
             )  # fmt: skip
         for k in range(0, n * d, LANES):
             store(s, v + k, load(s, summed + k) * wide(scale, first * d + k))

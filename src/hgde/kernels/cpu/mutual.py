@@ -5,9 +5,10 @@ the sums and leaves it beside the points, and a second visits the edges: row ``i
 neighbour ``j`` in one place, and takes what it gets as receiver of ``(i, j)`` and as sender of ``(j, i)`` together.
 Nothing is left for edges and nothing is scattered. :mod:`~hgde.kernels.cpu.gradients` serves other patterns.
 
-With ``f_ij = a_ij R B_i h_i``, ``h_i = B_i <g_i, z_j - z_i> - delta <g_i, z_i>``, ``R = artanhc / den``, the row takes the
-derivatives of ``f_ij + f_ji`` in its own point. Those of ``f_ij`` in the curvature are counted once, by its receiver. What
-a row gets as a receiver nearly cancels with what its exponential gave, so for itself it has its gradients unrounded.
+With ``f_ij = a_ij R B_i h_i``, ``h_i = B_i <g_i, z_j - z_i> - delta <g_i, z_i>``, ``R = artanhc / den``, the row takes
+the derivatives of ``f_ij + f_ji`` in its own point. Those of ``f_ij`` in the curvature are counted once, by its
+receiver. What a row gets as a receiver nearly cancels with what its exponential gave, so for itself it has its
+gradients unrounded.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ from hgde.kernels.cpu.edges import (
     chunk_ratios,
 )  # fmt: skip
 from hgde.kernels.cpu.elementary import reals
-from hgde.kernels.cpu.exponential import GV, GX as ROW_GX, B as ROW_B, XV, rounded  # fmt: skip
+from hgde.kernels.cpu.exponential import GV, XV, rounded  # fmt: skip
+from hgde.kernels.cpu.exponential import GX as ROW_GX
+from hgde.kernels.cpu.exponential import B as ROW_B
 from hgde.kernels.cpu.lanes import LANES, fma, line, load, prefetch, spread, store, total, wide, widened, zeros
 from hgde.kernels.cpu.maps import put
 from hgde.kernels.cpu.scalars import artanh_ratio_slope

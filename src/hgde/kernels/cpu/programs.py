@@ -96,9 +96,9 @@ def map_rows(
 
 @kernel
 def forward(
-    s: Doubles, sync: Ints, phases: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints, d: Int,
-    slots: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int, code: Int, e0: Double,
-    e1: Double, e2: Double, c: Double, margin: Double, plan: Ints, numbers: Doubles, partial: Doubles,
+    s: Doubles, sync: Ints, phases: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints,
+    d: Int, slots: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int, code: Int, e0:
+    Double, e1: Double, e2: Double, c: Double, margin: Double, plan: Ints, numbers: Doubles, partial: Doubles,
 ) -> None:  # fmt: skip
     """Fill the slots, given the first one."""
     size, v, moved, strip = rows * d, BUFFERS, BUFFERS + STRIP * d, strip_rows(d)

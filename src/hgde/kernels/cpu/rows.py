@@ -32,9 +32,11 @@ def flow_strip(
     count = 0
     if mode > 0:
         activate(s, v, n * d, code)
+        done = 0
         if is_single(real(0.0, z)) and mode == 2:
-            if combine_strip(z, first, n, d, z0, s, v, e0, e1, e2, c, out) != 0:
-                return 0
+            done = combine_strip(z, first, n, d, z0, s, v, e0, e1, e2, c, out)
+        if done != 0:
+            return 0
         count = exp_strip(z, first, n, d, s, v, moved, c, margin if mode == 1 else INNER_MARGIN)
     if mode == 2:
         midpoint_scalars(z, first, n, d, z0, s, moved, e0, e1, e2, c, margin)

@@ -3,8 +3,8 @@
 A step needs its neighbours' states, so steps are phases (:mod:`hgde.kernels.cpu.phases`). Forward a step is one phase,
 which leaves ``1 - c|z|^2`` for the next; backward it is two, by receivers and by senders. ``states [steps - 1, N, d]``
 are the states between ``z`` and ``out``; ``b`` is a buffer, of two numbers for each row forward and one backward.
-``kept`` has, for the last ``keep`` steps, the sums and, after them, ``apart`` pairs of numbers of edges, ``stride`` numbers
-in all. ``owners`` are the rows of the edges.
+``kept`` has, for the last ``keep`` steps, the sums and, after them, ``apart`` pairs of numbers of edges, ``stride``
+numbers in all. ``owners`` are the rows of the edges.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def is_kept(step: int, steps: int, keep: int) -> int:
 @kernel
 def forward_edges(
     s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints,
-    d: Int, z: Reals, states: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int, code: Int,
-    e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept: Doubles, stride: Int, apart: Int, out: Reals,
-    partial: Doubles,
+    d: Int, z: Reals, states: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int,
+    code: Int, e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept: Doubles, stride: Int,
+    apart: Int, out: Reals, partial: Doubles,
 ) -> None:  # fmt: skip
     begin(sync, parts, blocks, d, z, c, margin, b)
     size = rows * d
@@ -66,8 +66,8 @@ def forward_edges(
         part = take(sync, step + 1, parts)
         while part < parts:
             step_edges(
-                part, s, blocks, indptr, indices, owners, d, here, b_here, values, origin, anchored, z0, mode, code, e0, e1,
-                e2, c, margin, kept_here, known, offset(known, size), apart, there, b_there, partial,
+                part, s, blocks, indptr, indices, owners, d, here, b_here, values, origin, anchored, z0, mode, code, e0,
+                e1, e2, c, margin, kept_here, known, offset(known, size), apart, there, b_there, partial,
             )  # fmt: skip
             part = next_part(sync, step + 1, parts)
         meet(sync, step + 1, parts)
@@ -90,8 +90,9 @@ def forward_channels(
         part = take(sync, step + 1, parts)
         while part < parts:
             step_channels(
-                part, s, blocks, indptr, indices, owners, d, here, b_here, table, index, weighted, edge, scale, z0, mode, code,
-                e0, e1, e2, c, margin, kept_here, known, offset(known, size), apart, there, b_there, partial,
+                part, s, blocks, indptr, indices, owners, d, here, b_here, table, index, weighted, edge, scale, z0,
+                mode, code, e0, e1, e2, c, margin, kept_here, known, offset(known, size), apart, there, b_there,
+                partial,
             )  # fmt: skip
             part = next_part(sync, step + 1, parts)
         meet(sync, step + 1, parts)
@@ -100,10 +101,10 @@ def forward_channels(
 @kernel
 def backward_edges(
     s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints,
-    d: Int, z: Reals, states: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int, code: Int,
-    e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept: Doubles, stride: Int, apart: Int, grad: Reals,
-    g: Reals, gz: Reals, gz0: Reals, gorigin: Doubles, wanted: Int, gvalues: Reals, tell: Reals, partial: Doubles,
-    columns: Int, cuts: Ints, start: Ints, receivers: Ints, order: Ints,
+    d: Int, z: Reals, states: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int,
+    code: Int, e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept: Doubles, stride: Int,
+    apart: Int, grad: Reals, g: Reals, gz: Reals, gz0: Reals, gorigin: Doubles, wanted: Int, gvalues: Reals, tell:
+    Reals, partial: Doubles, columns: Int, cuts: Ints, start: Ints, receivers: Ints, order: Ints,
 ) -> None:  # fmt: skip
     """``gz`` ends as the gradient at ``z``; the pattern by senders has ``columns`` blocks, ``cuts``."""
     size = rows * d
@@ -116,9 +117,9 @@ def backward_edges(
         part = take(sync, phase, parts)
         while part < parts:
             receivers_edges(
-                part, s, blocks, indptr, indices, owners, d, here, b, values, origin, anchored, z0, mode, code, e0, e1, e2, c,
-                margin, kept_here, known, offset(known, size), apart, arriving, g, gz, gz0, gorigin, wanted, gvalues,
-                tell, partial,
+                part, s, blocks, indptr, indices, owners, d, here, b, values, origin, anchored, z0, mode, code, e0, e1,
+                e2, c, margin, kept_here, known, offset(known, size), apart, arriving, g, gz, gz0, gorigin, wanted,
+                gvalues, tell, partial,
             )  # fmt: skip
             part = next_part(sync, phase, parts)
         meet(sync, phase, parts)
@@ -135,10 +136,10 @@ def backward_edges(
 @kernel
 def backward_mutual(
     s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints,
-    d: Int, z: Reals, states: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int, code: Int,
-    e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept: Doubles, stride: Int, apart: Int, grad: Reals,
-    g: Reals, gz: Reals, gz0: Reals, gorigin: Doubles, wanted: Int, gvalues: Reals, nodes: Doubles, partial: Doubles,
-    own: Reals, back: Reals,
+    d: Int, z: Reals, states: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int,
+    code: Int, e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept: Doubles, stride: Int,
+    apart: Int, grad: Reals, g: Reals, gz: Reals, gz0: Reals, gorigin: Doubles, wanted: Int, gvalues: Reals, nodes:
+    Doubles, partial: Doubles, own: Reals, back: Reals,
 ) -> None:  # fmt: skip
     """:func:`backward_edges` where every edge has its reverse, of weight ``back``; ``nodes`` and ``own`` are
     buffers of two and ``3 d`` numbers a row."""
@@ -155,8 +156,8 @@ def backward_mutual(
             for first in range(blocks[part], blocks[part + 1], strip):
                 n = min(strip, blocks[part + 1] - first)
                 rows_edges(
-                    part, first, n, last, s, indptr, indices, owners, d, here, b, values, origin, anchored, z0, mode, code, e0,
-                    e1, e2, c, margin, kept_here, known, 0, 0, 0, arriving, g, gz0, gorigin, partial,
+                    part, first, n, last, s, indptr, indices, owners, d, here, b, values, origin, anchored, z0, mode,
+                    code, e0, e1, e2, c, margin, kept_here, known, 0, 0, 0, arriving, g, gz0, gorigin, partial,
                 )  # fmt: skip
                 leave_rows(first, n, d, b, g, s, BUFFERS + 3 * STRIP * d, BUFFERS + 4 * STRIP * d, nodes, own)
             part = next_part(sync, phase, parts)
@@ -178,10 +179,10 @@ def backward_mutual(
 def backward_channels(
     s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints,
     d: Int, z: Reals, states: Reals, b: Doubles, table: Reals, index: Ints, weighted: Int, edge: Reals, scale: Reals,
-    z0: Reals, mode: Int, code: Int, e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int,
-    kept: Doubles, stride: Int, apart: Int, grad: Reals, g: Reals, gz: Reals, gz0: Reals, gscale: Reals, gtable: Doubles,
-    length: Int, group: Int, wanted: Int, gedge: Reals, tell: Reals, partial: Doubles, columns: Int, cuts: Ints,
-    start: Ints, receivers: Ints, order: Ints,
+    z0: Reals, mode: Int, code: Int, e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept:
+    Doubles, stride: Int, apart: Int, grad: Reals, g: Reals, gz: Reals, gz0: Reals, gscale: Reals, gtable: Doubles,
+    length: Int, group: Int, wanted: Int, gedge: Reals, tell: Reals, partial: Doubles, columns: Int, cuts: Ints, start:
+    Ints, receivers: Ints, order: Ints,
 ) -> None:  # fmt: skip
     """:func:`backward_edges`; ``group`` blocks one after the other add to the same copy of the table's gradient."""
     size, groups = rows * d, (parts + group - 1) // group
@@ -195,9 +196,9 @@ def backward_channels(
         while part < groups:
             for member in range(part * group, min(part * group + group, parts)):
                 receivers_channels(
-                    member, s, blocks, indptr, indices, owners, d, here, b, table, index, weighted, edge, scale, z0, mode,
-                    code, e0, e1, e2, c, margin, kept_here, known, offset(known, size), apart, arriving, g, gz, gz0,
-                    gscale, gtable, part * length, wanted, gedge, tell, partial,
+                    member, s, blocks, indptr, indices, owners, d, here, b, table, index, weighted, edge, scale, z0,
+                    mode, code, e0, e1, e2, c, margin, kept_here, known, offset(known, size), apart, arriving, g, gz,
+                    gz0, gscale, gtable, part * length, wanted, gedge, tell, partial,
                 )  # fmt: skip
             part = next_part(sync, phase, groups)
         meet(sync, phase, groups)

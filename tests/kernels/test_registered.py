@@ -59,9 +59,12 @@ def samples(dtype=torch.float64, nodes=9, width=3):
     edges = (z, z0, c, eta, values, None, None, origin, *pattern)
     channels = (z, z0, c, eta, table, scale, index, edge, *pattern)
     return {
-        "diffuse, edges": (diffusion.diffuse, (*edges, 2, diffusion.RESIDUAL, 3, True)),
-        "diffuse, channels": (diffusion.diffuse, (*channels, 2, diffusion.RESIDUAL, 3, False)),
-        "diffuse, sums": (diffusion.diffuse, (z, None, c, None, values, *(None,) * 3, *pattern, 1, 0, 0, False)),
+        "diffuse, edges": (diffusion.diffuse, (*edges, 2, diffusion.RESIDUAL, 3, diffusion.ALL_AND_EDGES)),
+        "diffuse, channels": (diffusion.diffuse, (*channels, 2, diffusion.RESIDUAL, 3, diffusion.NOTHING)),
+        "diffuse, sums": (
+            diffusion.diffuse,
+            (z, None, c, None, values, *(None,) * 3, *pattern, 1, 0, 0, diffusion.LAST),
+        ),
         "follow": (
             following.follow,
             (

@@ -144,10 +144,10 @@ def score_rows_backward(
 
 @kernel
 def forward(
-    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, d: Int,
-    z: Reals, states: Reals, b: Doubles, heads: Int, scoring: Reals, scores: Doubles, slope: Double, weighted: Int,
-    edge: Reals, most: Int, z0: Reals, mode: Int, code: Int, e0: Double, e1: Double, e2: Double, c: Double,
-    margin: Double, keep: Int, kept: Doubles, apart: Int, out: Reals, partial: Doubles,
+    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints,
+    d: Int, z: Reals, states: Reals, b: Doubles, heads: Int, scoring: Reals, scores: Doubles, slope: Double, weighted:
+    Int, edge: Reals, most: Int, z0: Reals, mode: Int, code: Int, e0: Double, e1: Double, e2: Double, c: Double, margin:
+    Double, keep: Int, kept: Doubles, apart: Int, out: Reals, partial: Doubles,
 ) -> None:  # fmt: skip
     """States and ``out``; ``most`` is the most edges a strip has."""
     size, strip, count = rows * d, strip_rows(d), 2 * heads
@@ -171,7 +171,7 @@ def forward(
                     weights + 2 * most, weights,
                 )  # fmt: skip
                 gather_edges(
-                    first, n, last, indptr, indices, d, here, offset(b, even * rows),
+                    first, n, last, indptr, indices, owners, d, here, offset(b, even * rows),
                     offset(s, weights - indptr[first]), s, 0, c, s, v, keep, offset(known, keep * size), 0, apart,
                 )  # fmt: skip
                 if keep != 0:
@@ -191,12 +191,12 @@ def forward(
 
 @kernel
 def backward(
-    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, d: Int,
-    z: Reals, states: Reals, b: Doubles, heads: Int, scoring: Reals, scores: Doubles, slope: Double, weighted: Int,
-    edge: Reals, most: Int, z0: Reals, mode: Int, code: Int, e0: Double, e1: Double, e2: Double, c: Double,
-    margin: Double, keep: Int, kept: Doubles, apart: Int, grad: Reals, g: Reals, gz: Reals, gz0: Reals,
-    gscores: Doubles, wanted: Int, gedge: Reals, each: Reals, gscoring: Doubles, tell: Reals, partial: Doubles,
-    columns: Int, cuts: Ints, start: Ints, receivers: Ints, order: Ints,
+    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints,
+    d: Int, z: Reals, states: Reals, b: Doubles, heads: Int, scoring: Reals, scores: Doubles, slope: Double, weighted:
+    Int, edge: Reals, most: Int, z0: Reals, mode: Int, code: Int, e0: Double, e1: Double, e2: Double, c: Double, margin:
+    Double, keep: Int, kept: Doubles, apart: Int, grad: Reals, g: Reals, gz: Reals, gz0: Reals, gscores: Doubles,
+    wanted: Int, gedge: Reals, each: Reals, gscoring: Doubles, tell: Reals, partial: Doubles, columns: Int, cuts: Ints,
+    start: Ints, receivers: Ints, order: Ints,
 ) -> None:  # fmt: skip
     """``gz`` ends as the gradient at ``z``; ``gscoring`` has ``2H d + 1`` numbers for each block of senders."""
     size, strip, count, room = rows * d, strip_rows(d), 2 * heads, STRIP * d
@@ -226,7 +226,9 @@ def backward(
                         store(s, v + k, load(known, first * d + k))
                 else:
                     memo, at = s, BUFFERS + 7 * room - e
-                    gather_edges(first, n, last, indptr, indices, d, here, b, values, s, 0, c, s, v, 1, memo, at, apart)
+                    gather_edges(
+                        first, n, last, indptr, indices, owners, d, here, b, values, s, 0, c, s, v, 1, memo, at, apart
+                    )
                 flow_strip_backward(
                     here, first, n, d, z0, s, v, moved, gm, gz_, gu, mode, code, e0, e1, e2, c, margin, arriving, gz0,
                     partial, line,

@@ -19,10 +19,10 @@ from __future__ import annotations
 from typing import Any
 
 from hgde.compiler.dialect import block, inlined
-from hgde.kernels.cpu.exponential import PUSHED, SCALARS
-from hgde.kernels.cpu.lanes import LANES, fma, larger, line, load, prefetch, spread, store, total, wide
+from hgde.kernels.cpu.exponential import PUSHED, SCALARS, rounded
+from hgde.kernels.cpu.lanes import LANES, fma, larger, line, load, most, prefetch, spread, store, total, wide
 from hgde.kernels.cpu.rows import flow_strip
-from hgde.kernels.cpu.scalars import artanh_ratio
+from hgde.kernels.cpu.scalars import SERIES_BELOW, artanh_ratio, artanh_ratio_near
 from hgde.kernels.cpu.sizes import BUFFERS, CHUNK, EDGE_SCALARS, PARTIALS, PROJECTED, STRIP, strip_rows
 
 AHEAD = 12
@@ -30,6 +30,7 @@ AHEAD = 12
     DELTA, RATIO, BI, BJ, A, S, OUT, GE, GX, ALONG, TO_NEIGHBOUR, TO_NEIGHBOURS_Z, TO_G, TO_Z, VALUE, EC, PULL,
 ) = tuple(SCALARS + CHUNK * n for n in range(EDGE_SCALARS))  # fmt: skip
 """Where the matrices of a strip begin in the buffer of doubles."""
+OVER = TO_NEIGHBOURS_Z
 
 
 @inlined
@@ -46,39 +47,46 @@ def conformal(first: int, after: int, d: int, z: Any, c: float, margin: float, b
 @inlined
 def chunk_scalars(s: Any, count: int) -> None:
     """``S``, ``OUT = S c|x - y|^2`` and ``RATIO = artanhc`` of a chunk, weights included in the first two."""
-    for k in range((count + 7) // 8 * 8):
-        b_i, delta = s[BI + k], s[DELTA + k]
-        product = b_i * s[BJ + k]
-        den = product + delta
-        over = 1 / den
-        ratio = artanh_ratio(delta * over, den / product)
-        factor = s[A + k] * b_i * over * ratio
-        s[S + k], s[OUT + k], s[RATIO + k] = factor, factor * delta, ratio
+    chunk_ratios(s, count)
+    for k in range(rounded(count)):
+        factor = s[A + k] * s[BI + k] * s[OVER + k] * s[RATIO + k]
+        s[S + k], s[OUT + k] = factor, factor * s[DELTA + k]
+
+
+@inlined
+def chunk_ratios(s: Any, count: int) -> None:
+    """``OVER = 1 / (B_x B_y + delta)`` and ``RATIO`` of a chunk. Where all points are close a short series does."""
+    for k in range(rounded(count)):
+        s[OVER + k] = 1 / (s[BI + k] * s[BJ + k] + s[DELTA + k])
+        s[RATIO + k] = s[DELTA + k] * s[OVER + k]
+    farthest = load(s, RATIO)
+    for k in range(LANES, rounded(count), LANES):
+        farthest = larger(load(s, RATIO + k), farthest)
+    # What lies beyond the count is stale; at worst the longer way is taken in vain.
+    if most(farthest) < SERIES_BELOW:
+        for k in range(rounded(count)):
+            s[RATIO + k] = artanh_ratio_near(s[RATIO + k])
+    else:
+        for k in range(rounded(count)):
+            product = s[BI + k] * s[BJ + k]
+            s[RATIO + k] = artanh_ratio(s[RATIO + k], (product + s[DELTA + k]) / product)
 
 
 @inlined
 def chunk_products(
-    first: int, r: int, start: int, stop: int, indptr: Any, indices: Any, z: Any, b: Any, d: int, last: int, c: float,
-    s: Any,
-) -> None:  # fmt: skip
-    """``c|z_i - z_j|^2`` and the conformal factors of the edges from ``start`` to ``stop``; row ``r`` has the first."""
-    e = start
-    while e < stop:
-        while indptr[first + r + 1] <= e:
-            r += 1
-        i = first + r
-        upto = min(stop, indptr[i + 1])
-        for o in range(e, upto):
-            j, ahead = indices[o], indices[min(o + AHEAD, last)]
-            delta = spread(0.0)
-            prefetch(b, ahead)
-            for k in range(0, d, line(z)):
-                prefetch(z, ahead * d + k)
-            for k in range(0, d, LANES):
-                t = wide(z, j * d + k) - wide(z, i * d + k)
-                delta = fma(t, t, delta)
-            s[DELTA + o - start], s[BI + o - start], s[BJ + o - start] = c * total(delta), b[i], b[j]
-        e = upto
+    start: int, stop: int, owners: Any, indices: Any, z: Any, b: Any, d: int, last: int, c: float, s: Any
+) -> None:
+    """``c|z_i - z_j|^2`` and the conformal factors of the edges from ``start`` to ``stop``."""
+    for o in range(start, stop):
+        i, j, ahead = owners[o], indices[o], indices[min(o + AHEAD, last)]
+        delta = spread(0.0)
+        prefetch(b, ahead)
+        for k in range(0, d, line(z)):
+            prefetch(z, ahead * d + k)
+        for k in range(0, d, LANES):
+            t = wide(z, j * d + k) - wide(z, i * d + k)
+            delta = fma(t, t, delta)
+        s[DELTA + o - start], s[BI + o - start], s[BJ + o - start] = c * total(delta), b[i], b[j]
 
 
 @inlined
@@ -91,39 +99,33 @@ def remember(s: Any, start: int, stop: int, keep: int, memo: Any, at: int, apart
 
 @block
 def gather_edges(
-    first: int, n: int, last: int, indptr: Any, indices: Any, d: int, z: Any, b: Any, values: Any, origin: Any,
-    anchored: int, c: float, s: Any, v: int, keep: int, memo: Any, at: int, apart: int,
+    first: int, n: int, last: int, indptr: Any, indices: Any, owners: Any, d: int, z: Any, b: Any, values: Any,
+    origin: Any, anchored: int, c: float, s: Any, v: int, keep: int, memo: Any, at: int, apart: int,
 ) -> None:  # fmt: skip
     """``v_r = sum_j a_rj log_{z_r}(z_j)`` for ``n`` rows from ``first`` on, and ``+ origin_r log_{z_r}(o)``.
 
-    ``last`` is the last edge that may be looked ahead to. See :func:`remember` for the rest.
+    Edges are gone through without regard to rows: rows are short, and at the end of each a loop of its own would be
+    left unforeseen by the processor. ``last`` is the last edge that may be looked ahead to. See :func:`remember` for
+    the rest.
     """
     for r in range(n):
         s[PUSHED + r] = 0.0
     for k in range(0, n * d, LANES):
         store(s, v + k, spread(0.0))
-    end, row = indptr[first + n], 0
+    end = indptr[first + n]
     for start in range(indptr[first], end, CHUNK):
         stop = min(start + CHUNK, end)
-        chunk_products(first, row, start, stop, indptr, indices, z, b, d, last, c, s)
+        chunk_products(start, stop, owners, indices, z, b, d, last, c, s)
         for k in range(start, stop):
             s[A + k - start] = values[k]
         chunk_scalars(s, stop - start)
         remember(s, start, stop, keep, memo, at, apart)
-        e = start
-        while e < stop:
-            while indptr[first + row + 1] <= e:
-                row += 1
-            upto = min(stop, indptr[first + row + 1])
-            for o in range(e, upto):
-                s[PUSHED + row] += s[OUT + o - start]
-            # Columns outside, edges inside: the sum stays in a register.
+        for o in range(start, stop):
+            i, j, p = owners[o], indices[o], o - start
+            s[PUSHED + i - first] += s[OUT + p]
             for k in range(0, d, LANES):
-                own, sums = wide(z, (first + row) * d + k), load(s, v + row * d + k)
-                for o in range(e, upto):
-                    sums = fma(s[S + o - start], wide(z, indices[o] * d + k) - own, sums)
-                store(s, v + row * d + k, sums)
-            e = upto
+                place = v + (i - first) * d + k
+                store(s, place, fma(s[S + p], wide(z, j * d + k) - wide(z, i * d + k), load(s, place)))
     for r in range(n):
         b_i, pushed = b[first + r], s[PUSHED + r]
         if anchored != 0:
@@ -136,8 +138,8 @@ def gather_edges(
 
 @block
 def gather_channels(
-    first: int, n: int, last: int, indptr: Any, indices: Any, d: int, z: Any, b: Any, table: Any, index: Any,
-    weighted: int, edge: Any, c: float, s: Any, v: int, push: int, keep: int, memo: Any, at: int, apart: int,
+    first: int, n: int, last: int, indptr: Any, indices: Any, owners: Any, d: int, z: Any, b: Any, table: Any, index:
+    Any, weighted: int, edge: Any, c: float, s: Any, v: int, push: int, keep: int, memo: Any, at: int, apart: int,
 ) -> None:  # fmt: skip
     """:func:`gather_edges` for weights per channel, without the row's scale; ``push`` is a buffer."""
     for k in range(0, n * d, LANES):
@@ -146,7 +148,7 @@ def gather_channels(
     end, row = indptr[first + n], 0
     for start in range(indptr[first], end, CHUNK):
         stop = min(start + CHUNK, end)
-        chunk_products(first, row, start, stop, indptr, indices, z, b, d, last, c, s)
+        chunk_products(start, stop, owners, indices, z, b, d, last, c, s)
         for k in range(stop - start):
             s[A + k] = edge[start + k] if weighted != 0 else 1.0
         chunk_scalars(s, stop - start)
@@ -175,16 +177,37 @@ def gather_channels(
 
 @block
 def step_edges(
-    part: int, s: Any, blocks: Any, indptr: Any, indices: Any, d: int, z: Any, b: Any, values: Any, origin: Any,
-    anchored: int, z0: Any, mode: int, code: int, e0: float, e1: float, e2: float, c: float, margin: float, keep: int,
-    kept: Any, memo: Any, apart: int, out: Any, b_out: Any, partial: Any,
+    part: int, s: Any, blocks: Any, indptr: Any, indices: Any, owners: Any, d: int, z: Any, b: Any, values: Any, origin:
+    Any, anchored: int, z0: Any, mode: int, code: int, e0: float, e1: float, e2: float, c: float, margin: float, keep:
+    int, kept: Any, memo: Any, apart: int, out: Any, b_out: Any, partial: Any,
 ) -> None:  # fmt: skip
-    """``out = F(z)`` and its ``b_out`` for the rows of a block; if ``keep``, the sums go to ``kept``."""
+    """``out = F(z)`` and its ``b_out`` for the rows of a block; if ``keep``, the sums go to ``kept``, and what is dear
+    of the edges to ``memo`` unless ``apart`` is zero."""
     v, moved, rows = BUFFERS, BUFFERS + STRIP * d, strip_rows(d)
     last = indptr[blocks[part + 1]] - 1
     for first in range(blocks[part], blocks[part + 1], rows):
         n = min(rows, blocks[part + 1] - first)
-        gather_edges(first, n, last, indptr, indices, d, z, b, values, origin, anchored, c, s, v, keep, memo, 0, apart)
+        gather_edges(
+            first,
+            n,
+            last,
+            indptr,
+            indices,
+            owners,
+            d,
+            z,
+            b,
+            values,
+            origin,
+            anchored,
+            c,
+            s,
+            v,
+            keep * min(apart, 1),
+            memo,
+            0,
+            apart,
+        )
         if keep != 0:
             for k in range(0, n * d, LANES):
                 store(kept, first * d + k, load(s, v + k))
@@ -196,8 +219,8 @@ def step_edges(
 
 @block
 def step_channels(
-    part: int, s: Any, blocks: Any, indptr: Any, indices: Any, d: int, z: Any, b: Any, table: Any, index: Any,
-    weighted: int, edge: Any, scale: Any, z0: Any, mode: int, code: int, e0: float, e1: float, e2: float, c: float,
+    part: int, s: Any, blocks: Any, indptr: Any, indices: Any, owners: Any, d: int, z: Any, b: Any, table: Any, index:
+    Any, weighted: int, edge: Any, scale: Any, z0: Any, mode: int, code: int, e0: float, e1: float, e2: float, c: float,
     margin: float, keep: int, kept: Any, memo: Any, apart: int, out: Any, b_out: Any, partial: Any,
 ) -> None:  # fmt: skip
     """:func:`step_edges` for weights per channel; ``kept`` are the sums before they are scaled."""
@@ -206,7 +229,27 @@ def step_channels(
     for first in range(blocks[part], blocks[part + 1], rows):
         n = min(rows, blocks[part + 1] - first)
         gather_channels(
-            first, n, last, indptr, indices, d, z, b, table, index, weighted, edge, c, s, v, push, keep, memo, 0, apart
+            first,
+            n,
+            last,
+            indptr,
+            indices,
+            owners,
+            d,
+            z,
+            b,
+            table,
+            index,
+            weighted,
+            edge,
+            c,
+            s,
+            v,
+            push,
+            keep,
+            memo,
+            0,
+            apart,
         )
         for k in range(0, n * d, LANES):
             if keep != 0:

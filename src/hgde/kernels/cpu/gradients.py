@@ -188,34 +188,54 @@ def receive_edges(
 
 
 @block
+def rows_edges(
+    part: int, first: int, n: int, last: int, s: Any, indptr: Any, indices: Any, owners: Any, d: int, z: Any, b: Any,
+    values: Any, origin: Any, anchored: int, z0: Any, mode: int, code: int, e0: float, e1: float, e2: float, c: float,
+    margin: float, keep: int, kept: Any, remembers: int, at: int, apart: int, grad: Any, g: Any, gz0: Any,
+    gorigin: Any, partial: Any,
+) -> None:  # fmt: skip
+    """From ``grad`` to the gradient at the sums of a strip, left in ``g`` and in the buffer, and what is not by edges.
+
+    Sums are ``kept`` or worked out again; then what is dear of the edges goes from place ``at`` on, if ``remembers``.
+    """
+    size = STRIP * d
+    v, moved, gm, gz, gu = BUFFERS, BUFFERS + size, BUFFERS + 2 * size, BUFFERS + 3 * size, BUFFERS + 4 * size
+    if keep != 0:
+        for k in range(0, n * d, LANES):
+            store(s, v + k, load(kept, first * d + k))
+    else:
+        gather_edges(
+            first, n, last, indptr, indices, owners, d, z, b, values, origin, anchored, c, s, v, remembers, s, at, apart
+        )
+    flow_strip_backward(
+        z, first, n, d, z0, s, v, moved, gm, gz, gu, mode, code, e0, e1, e2, c, margin, grad, gz0, partial,
+        part * PARTIALS,
+    )  # fmt: skip
+    begin_rows(first, n, d, z, s, gu, g)
+    if anchored != 0:
+        origin_backward(first, n, d, z, b, origin, c, s, gz, gu, gorigin, partial, part * PARTIALS)
+
+
+@block
 def receivers_edges(
-    part: int, s: Any, blocks: Any, indptr: Any, indices: Any, d: int, z: Any, b: Any, values: Any, origin: Any,
-    anchored: int, z0: Any, mode: int, code: int, e0: float, e1: float, e2: float, c: float, margin: float, keep: int,
-    kept: Any, memo: Any, apart: int, grad: Any, g: Any, gz: Any, gz0: Any, gorigin: Any, wanted: int, gvalues: Any,
-    tell: Any, partial: Any,
+    part: int, s: Any, blocks: Any, indptr: Any, indices: Any, owners: Any, d: int, z: Any, b: Any, values: Any, origin:
+    Any, anchored: int, z0: Any, mode: int, code: int, e0: float, e1: float, e2: float, c: float, margin: float, keep:
+    int, kept: Any, memo: Any, apart: int, grad: Any, g: Any, gz: Any, gz0: Any, gorigin: Any, wanted: int, gvalues:
+    Any, tell: Any, partial: Any,
 ) -> None:  # fmt: skip
     """First pass over a block; ``gz`` may be ``grad``. Without ``keep``, ``apart`` is the most edges a strip has."""
     size, rows = STRIP * d, strip_rows(d)
-    v, moved, gm, gz_, gu = BUFFERS, BUFFERS + size, BUFFERS + 2 * size, BUFFERS + 3 * size, BUFFERS + 4 * size
+    gz_, gu = BUFFERS + 3 * size, BUFFERS + 4 * size
     last = indptr[blocks[part + 1]] - 1
     for first in range(blocks[part], blocks[part + 1], rows):
         n = min(rows, blocks[part + 1] - first)
         known, at = memo, 0
-        if keep != 0:
-            for k in range(0, n * d, LANES):
-                store(s, v + k, load(kept, first * d + k))
-        else:
+        if keep == 0:
             known, at = s, BUFFERS + 7 * size - indptr[first]
-            gather_edges(
-                first, n, last, indptr, indices, d, z, b, values, origin, anchored, c, s, v, 1, known, at, apart
-            )
-        flow_strip_backward(
-            z, first, n, d, z0, s, v, moved, gm, gz_, gu, mode, code, e0, e1, e2, c, margin, grad, gz0, partial,
-            part * PARTIALS,
+        rows_edges(
+            part, first, n, last, s, indptr, indices, owners, d, z, b, values, origin, anchored, z0, mode, code, e0, e1,
+            e2, c, margin, keep, kept, 1, at, apart, grad, g, gz0, gorigin, partial,
         )  # fmt: skip
-        begin_rows(first, n, d, z, s, gu, g)
-        if anchored != 0:
-            origin_backward(first, n, d, z, b, origin, c, s, gz_, gu, gorigin, partial, part * PARTIALS)
         partial[part * PARTIALS] += receive_edges(
             first, n, indptr, indices, d, z, b, values, c, s, gz_, gu, known, at, apart, wanted, gvalues, tell
         )
@@ -313,8 +333,8 @@ def receive_channels(
 
 @block
 def receivers_channels(
-    part: int, s: Any, blocks: Any, indptr: Any, indices: Any, d: int, z: Any, b: Any, table: Any, index: Any,
-    weighted: int, edge: Any, scale: Any, z0: Any, mode: int, code: int, e0: float, e1: float, e2: float, c: float,
+    part: int, s: Any, blocks: Any, indptr: Any, indices: Any, owners: Any, d: int, z: Any, b: Any, table: Any, index:
+    Any, weighted: int, edge: Any, scale: Any, z0: Any, mode: int, code: int, e0: float, e1: float, e2: float, c: float,
     margin: float, keep: int, kept: Any, memo: Any, apart: int, grad: Any, g: Any, gz: Any, gz0: Any, gscale: Any,
     gtable: Any, copy: int, wanted: int, gedge: Any, tell: Any, partial: Any,
 ) -> None:  # fmt: skip
@@ -333,8 +353,8 @@ def receivers_channels(
         else:
             known, at = s, BUFFERS + 7 * size - indptr[first]
             gather_channels(
-                first, n, last, indptr, indices, d, z, b, table, index, weighted, edge, c, s, summed, push, 1, known,
-                at, apart,
+                first, n, last, indptr, indices, owners, d, z, b, table, index, weighted, edge, c, s, summed, push, 1,
+                known, at, apart,
             )  # fmt: skip
         for k in range(0, n * d, LANES):
             store(s, v + k, load(s, summed + k) * wide(scale, first * d + k))

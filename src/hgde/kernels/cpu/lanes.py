@@ -13,7 +13,7 @@ machine. So the vectors are said outright. ``Lanes`` are eight numbers of one dt
 * ``widened(lanes)``: the lanes as doubles;
 * ``a + b``, ``a - b``, ``a * b`` between lanes of one dtype, or lanes and a number, which takes the lanes' dtype;
 * ``fma(a, b, c)``: ``a b + c`` rounded once, for lanes or numbers;
-* ``total(lanes)``: their sum as a double, added in halves: always in the same order.
+* ``total(lanes)``: their sum as a double, added in halves: always in the same order; ``most(lanes)``: the largest.
 
 Rows are a multiple of :data:`LANES` long; callers pad with zeros. ``prefetch(x, at)`` asks for a cache line ahead of
 time, which holds ``line(x)`` entries. Scalars of many rows or edges lie in one buffer of doubles at fixed distances
@@ -96,9 +96,8 @@ def zeros(builder: Any, array: Any) -> Any:
     return ir.Constant(lanes_of(array.type.pointee), None)
 
 
-@instruction
-def total(builder: Any, lanes: Any) -> Any:
-    """The sum of the eight as a double, added in halves in the lanes' own precision."""
+def _halved(builder: Any, lanes: Any, join: Any) -> Any:
+    """One number from eight, joined in halves."""
     count = LANES
     while count > 1:
         count //= 2
@@ -106,8 +105,14 @@ def total(builder: Any, lanes: Any) -> Any:
             builder.shuffle_vector(lanes, lanes, ir.Constant(ir.VectorType(WORD, count), list(places)))
             for places in (range(count), range(count, 2 * count))
         ]
-        lanes = builder.fadd(*halves)
-    return converted(builder, builder.extract_element(lanes, WORD(0)), DOUBLE)
+        lanes = join(*halves)
+    return builder.extract_element(lanes, WORD(0))
+
+
+@instruction
+def total(builder: Any, lanes: Any) -> Any:
+    """The sum of the eight as a double, added in halves in the lanes' own precision."""
+    return converted(builder, _halved(builder, lanes, builder.fadd), DOUBLE)
 
 
 def _number(*values: Any) -> Any:
@@ -150,7 +155,7 @@ def root(builder: Any, x: Any) -> Any:
 def _choice(test: str) -> Any:
     @instruction
     def choose(builder: Any, a: Any, b: Any) -> Any:
-        kind = _number(a, b)
+        kind = common(a, b) if is_lanes(a) or is_lanes(b) else _number(a, b)
         one, two = converted(builder, a, kind), converted(builder, b, kind)
         # Unordered: a NaN in the first argument wins the comparison, so that it does not pass unseen.
         return builder.select(builder.fcmp_unordered(test, one, two), one, two)
@@ -159,6 +164,12 @@ def _choice(test: str) -> Any:
 
 
 larger = _choice(">")
-"""The larger of two numbers; NaN if the first is NaN."""
+"""The larger of two numbers, or of each two of lanes; NaN if the first is NaN."""
 smaller = _choice("<")
-"""The smaller of two numbers; NaN if the first is NaN."""
+"""The smaller of two numbers, or of each two of lanes; NaN if the first is NaN."""
+
+
+@instruction
+def most(builder: Any, lanes: Any) -> Any:
+    """The largest of the eight, if none is NaN."""
+    return _halved(builder, lanes, lambda one, two: builder.select(builder.fcmp_unordered(">", one, two), one, two))

@@ -43,6 +43,8 @@ class Layout:
         self.indptr, self.indices = indptr.to(torch.int32), indices.to(torch.int32)
         self.blocks = row_blocks(self._wide[0])
         self._transposed: Transposed | None = None
+        self._owners: Tensor | None = None
+        self._reverse: Tensor | None = None
         self._most: dict[int, int] = {}
 
     def is_of(self, indptr: Tensor, indices: Tensor) -> bool:
@@ -69,6 +71,24 @@ class Layout:
             self._transposed = Transposed(_narrow(start), _narrow(rows), _narrow(order), row_blocks(start))
         return self._transposed
 
+    @property
+    def owners(self) -> Tensor:
+        """The row of each entry, worked out at its first use."""
+        if self._owners is None:
+            indptr = self._wide[0]
+            self._owners = _narrow(np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr)))
+        return self._owners
+
+    @property
+    def reverse(self) -> Tensor | None:
+        """The place of each entry's reverse, worked out at its first use; none where some entry has none."""
+        if self._reverse is None:
+            indptr, indices = self._wide
+            start, rows, order = self._by_column(len(indptr) - 1)
+            is_mutual = np.array_equal(start, indptr) and np.array_equal(rows, indices)
+            self._reverse = _narrow(order if is_mutual else order[:0])
+        return self._reverse if len(self._reverse) == len(self.indices) else None
+
     def most_in_strip(self, width: int) -> int:
         """The most edges that a strip of rows has, where strips are those of this width."""
         rows = strip_rows(width)
@@ -87,6 +107,7 @@ _layouts: WeakIdKeyDictionary = WeakIdKeyDictionary()
 #: The last ones. A compiled program makes the tensors of the same graph anew at every call.
 _recent: deque[Layout] = deque(maxlen=2)
 _narrowed: WeakIdKeyDictionary = WeakIdKeyDictionary()
+_reversed: WeakIdKeyDictionary = WeakIdKeyDictionary()
 
 
 def layout_of(indptr: Tensor, indices: Tensor) -> Layout:
@@ -108,6 +129,17 @@ def narrowed(index: Tensor) -> Tensor:
     if found is None or found[0] != index._version:
         found = _narrowed[index] = (index._version, index.detach().to(torch.int32).contiguous())
     return found[1]
+
+
+def reversed_values(values: Tensor, reverse: Tensor) -> Tensor:
+    """For each edge the value of its ``reverse``, remembered as long as the values live."""
+    found: tuple[int, Tensor, Tensor] | None = _reversed.get(values)
+    if found is None or found[0] != values._version or found[1] is not reverse:
+        known = values.detach()
+        there = known[reverse]
+        # Often they are the same; two arrays would take twice the place in the cache.
+        found = _reversed[values] = (values._version, reverse, known if torch.equal(there, known) else there)
+    return found[2]
 
 
 def row_blocks(indptr: Array) -> Tensor:

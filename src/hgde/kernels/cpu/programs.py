@@ -19,7 +19,7 @@ from typing import Any
 from hgde.compiler.dialect import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
 from hgde.kernels.cpu.edges import conformal, gather_edges
 from hgde.kernels.cpu.exponential import GC, exp_strip, exp_strip_backward
-from hgde.kernels.cpu.gradients import begin_rows, origin_backward, receive_edges, senders_edges
+from hgde.kernels.cpu.gradients import receive_edges, rows_edges, senders_edges
 from hgde.kernels.cpu.lanes import LANES, fma, load, spread, store, wide
 from hgde.kernels.cpu.maps import (
     log_backward_strip,
@@ -30,8 +30,9 @@ from hgde.kernels.cpu.maps import (
     transport_backward_strip,
     transport_strip,
 )
+from hgde.kernels.cpu.mutual import leave_rows, mutual_edges
 from hgde.kernels.cpu.phases import meet, next_part, offset, take
-from hgde.kernels.cpu.rows import flow_strip, flow_strip_backward
+from hgde.kernels.cpu.rows import flow_strip
 from hgde.kernels.cpu.sizes import (
     ADD_UP,
     BUFFERS,
@@ -95,9 +96,9 @@ def map_rows(
 
 @kernel
 def forward(
-    s: Doubles, sync: Ints, phases: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, d: Int,
-    slots: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int, code: Int, e0: Double,
-    e1: Double, e2: Double, c: Double, margin: Double, plan: Ints, numbers: Doubles, partial: Doubles,
+    s: Doubles, sync: Ints, phases: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints,
+    d: Int, slots: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int, code: Int, e0:
+    Double, e1: Double, e2: Double, c: Double, margin: Double, plan: Ints, numbers: Doubles, partial: Doubles,
 ) -> None:  # fmt: skip
     """Fill the slots, given the first one."""
     size, v, moved, strip = rows * d, BUFFERS, BUFFERS + STRIP * d, strip_rows(d)
@@ -112,7 +113,25 @@ def forward(
                 if plan[at] >= 0:
                     z, out = slot(slots, plan[at], size), slot(slots, plan[at + 1], size)
                     gather_edges(
-                        first, n, last, indptr, indices, d, z, b_here, values, origin, anchored, c, s, v, 0, b, 0, 0
+                        first,
+                        n,
+                        last,
+                        indptr,
+                        indices,
+                        owners,
+                        d,
+                        z,
+                        b_here,
+                        values,
+                        origin,
+                        anchored,
+                        c,
+                        s,
+                        v,
+                        0,
+                        b,
+                        0,
+                        0,
                     )
                     partial[part * PARTIALS + PROJECTED] += flow_strip(
                         z, first, n, d, z0, s, v, moved, mode, code, e0, e1, e2, c, margin, out
@@ -185,17 +204,17 @@ def map_rows_backward(
             shrink_backward_strip(x, y, w, first, n, d, c, margin, s, g, gx, gy, gw, add_x, add_y, add_w, partial, line)
 
 
-@kernel
-def backward(
-    s: Doubles, sync: Ints, phases: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, d: Int,
-    slots: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int, code: Int, e0: Double,
-    e1: Double, e2: Double, c: Double, margin: Double, plan: Ints, numbers: Doubles, partial: Doubles, grads: Reals,
-    g: Reals, gz0: Reals, gorigin: Doubles, wanted: Int, gvalues: Reals, tell: Reals, apart: Int, columns: Int,
-    cuts: Ints, start: Ints, receivers: Ints, order: Ints,
+@inlined
+def go_back(
+    mutual: int, s: Any, sync: Any, phases: int, parts: int, blocks: Any, rows: int, indptr: Any, indices: Any,
+    owners: Any, d: int, slots: Any, b: Any, values: Any, origin: Any, anchored: int, z0: Any, mode: int, code: int,
+    e0: float, e1: float, e2: float, c: float, margin: float, plan: Any, numbers: Any, partial: Any, grads: Any, g: Any,
+    gz0: Any, gorigin: Any, wanted: int, gvalues: Any, tell: Any, apart: int, columns: int, cuts: Any, start: Any,
+    receivers: Any, order: Any, nodes: Any, own: Any, back: Any,
 ) -> None:  # fmt: skip
-    """From the gradient of the result, in its slot of ``grads``, to that of the first slot."""
+    """Both kernels below; each has some of the last arguments."""
     size, strip, room = rows * d, strip_rows(d), STRIP * d
-    v, moved, gm, gz, gu = BUFFERS, BUFFERS + room, BUFFERS + 2 * room, BUFFERS + 3 * room, BUFFERS + 4 * room
+    gz, gu = BUFFERS + 3 * room, BUFFERS + 4 * room
     part = take(sync, 0, parts)
     while part < parts:
         conformal(blocks[part], blocks[part + 1], d, slot(slots, max(plan[0], 0), size), c, margin, b)
@@ -204,6 +223,9 @@ def backward(
     for phase in range(phases):
         at, first_phase = PHASE_BACKWARD * phase, 2 * phase + 1
         z, into = slot(slots, plan[at], size), slot(grads, plan[at + 2], size)
+        following, is_followed = slot(slots, plan[at + PHASE_BACKWARD], size) if phase < phases - 1 else z, 0
+        if phase < phases - 1 and plan[at + PHASE_BACKWARD] >= 0:
+            is_followed = 1
         part = take(sync, first_phase, parts)
         while part < parts:
             last, line = indptr[blocks[part + 1]] - 1, part * PARTIALS
@@ -215,31 +237,71 @@ def backward(
                 )  # fmt: skip
                 if plan[at] >= 0:
                     known = BUFFERS + 7 * room - indptr[first]
-                    gather_edges(
-                        first, n, last, indptr, indices, d, z, b, values, origin, anchored, c, s, v, 1, s, known, apart
-                    )
-                    flow_strip_backward(
-                        z, first, n, d, z0, s, v, moved, gm, gz, gu, mode, code, e0, e1, e2, c, margin,
-                        slot(grads, plan[at + 1], size), gz0, partial, line,
+                    rows_edges(
+                        part, first, n, last, s, indptr, indices, owners, d, z, b, values, origin, anchored, z0, mode,
+                        code, e0, e1, e2, c, margin, 0, s, 1 - mutual, known, apart, slot(grads, plan[at + 1], size),
+                        g, gz0, gorigin, partial,
                     )  # fmt: skip
-                    begin_rows(first, n, d, z, s, gu, g)
-                    if anchored != 0:
-                        origin_backward(first, n, d, z, b, origin, c, s, gz, gu, gorigin, partial, line)
-                    partial[line] += receive_edges(
-                        first, n, indptr, indices, d, z, b, values, c, s, gz, gu, s, known, apart, wanted, gvalues,
-                        tell,
-                    )  # fmt: skip
-                    for k in range(0, n * d, LANES):
-                        put(into, first * d + k, load(s, gz + k), plan[at + 3])
+                    if mutual:
+                        leave_rows(first, n, d, b, g, s, gz, gu, nodes, own)
+                    else:
+                        partial[line] += receive_edges(
+                            first, n, indptr, indices, d, z, b, values, c, s, gz, gu, s, known, apart, wanted, gvalues,
+                            tell,
+                        )  # fmt: skip
+                        for k in range(0, n * d, LANES):
+                            put(into, first * d + k, load(s, gz + k), plan[at + 3])
             part = next_part(sync, first_phase, parts)
         meet(sync, first_phase, parts)
-        if plan[at] >= 0:
+        if plan[at] >= 0 and mutual:
+            part = take(sync, first_phase + 1, parts)
+            while part < parts:
+                mutual_edges(
+                    part, s, blocks, indptr, indices, owners, d, g, nodes, own, values, back, c, wanted, gvalues, into,
+                    plan[at + 3], partial,
+                )  # fmt: skip
+                if is_followed:
+                    conformal(blocks[part], blocks[part + 1], d, following, c, margin, b)
+                part = next_part(sync, first_phase + 1, parts)
+            meet(sync, first_phase + 1, parts)
+        if plan[at] >= 0 and not mutual:
             part = take(sync, first_phase + 1, columns)
             while part < columns:
                 first, after = cuts[part], cuts[part + 1]
                 senders_edges(first, after, start[after] - 1, start, receivers, order, d, z, g, tell, into)
-                if phase < phases - 1 and plan[at + PHASE_BACKWARD] >= 0:
-                    following = slot(slots, plan[at + PHASE_BACKWARD], size)
+                if is_followed:
                     conformal(first, after, d, following, c, margin, b)
                 part = next_part(sync, first_phase + 1, columns)
             meet(sync, first_phase + 1, columns)
+
+
+@kernel
+def backward(
+    s: Doubles, sync: Ints, phases: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints,
+    owners: Ints, d: Int, slots: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int,
+    code: Int, e0: Double, e1: Double, e2: Double, c: Double, margin: Double, plan: Ints, numbers: Doubles,
+    partial: Doubles, grads: Reals, g: Reals, gz0: Reals, gorigin: Doubles, wanted: Int, gvalues: Reals, tell: Reals,
+    apart: Int, columns: Int, cuts: Ints, start: Ints, receivers: Ints, order: Ints,
+) -> None:  # fmt: skip
+    """From the gradient of the result, in its slot of ``grads``, to that of the first slot."""
+    go_back(
+        0, s, sync, phases, parts, blocks, rows, indptr, indices, owners, d, slots, b, values, origin, anchored, z0,
+        mode, code, e0, e1, e2, c, margin, plan, numbers, partial, grads, g, gz0, gorigin, wanted, gvalues, tell, apart,
+        columns, cuts, start, receivers, order, s, values, values,
+    )  # fmt: skip
+
+
+@kernel
+def backward_mutual(
+    s: Doubles, sync: Ints, phases: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints,
+    owners: Ints, d: Int, slots: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int,
+    code: Int, e0: Double, e1: Double, e2: Double, c: Double, margin: Double, plan: Ints, numbers: Doubles,
+    partial: Doubles, grads: Reals, g: Reals, gz0: Reals, gorigin: Doubles, wanted: Int, gvalues: Reals,
+    nodes: Doubles, own: Reals, back: Reals,
+) -> None:  # fmt: skip
+    """:func:`backward` where every edge has its reverse, of weight ``back``; ``nodes`` and ``own`` are buffers."""
+    go_back(
+        1, s, sync, phases, parts, blocks, rows, indptr, indices, owners, d, slots, b, values, origin, anchored, z0,
+        mode, code, e0, e1, e2, c, margin, plan, numbers, partial, grads, g, gz0, gorigin, wanted, gvalues, values, 0,
+        0, indices, indices, indices, indices, nodes, own, back,
+    )  # fmt: skip

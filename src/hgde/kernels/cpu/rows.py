@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from hgde.compiler.dialect import Double, Doubles, Int, Ints, Reals, block, kernel
+from hgde.kernels.cpu.combined import combine_strip, combine_strip_backward
+from hgde.kernels.cpu.elementary import is_single, real
 from hgde.kernels.cpu.exponential import (
     GC,
     GE0,
@@ -30,6 +32,11 @@ def flow_strip(
     count = 0
     if mode > 0:
         activate(s, v, n * d, code)
+        done = 0
+        if is_single(real(0.0, z)) and mode == 2:
+            done = combine_strip(z, first, n, d, z0, s, v, e0, e1, e2, c, out)
+        if done != 0:
+            return 0
         count = exp_strip(z, first, n, d, s, v, moved, c, margin if mode == 1 else INNER_MARGIN)
     if mode == 2:
         midpoint_scalars(z, first, n, d, z0, s, moved, e0, e1, e2, c, margin)
@@ -52,18 +59,22 @@ def flow_strip_backward(
             store(s, gu + k, wide(grad, first * d + k))
         return
     activate(s, v, n * d, code)
-    held = margin if mode == 1 else INNER_MARGIN
-    exp_strip(z, first, n, d, s, v, moved, c, held)
-    if mode == 2:
-        midpoint_scalars(z, first, n, d, z0, s, moved, e0, e1, e2, c, margin)
-        midpoint_strip_backward(z, first, n, d, z0, s, moved, e0, e1, e2, c, margin, grad, gm, gz, gz0)
-    else:
-        for r in range(n):
-            s[GC + r] = 0.0
-        for k in range(0, n * d, LANES):
-            store(s, gm + k, wide(grad, first * d + k))
-            store(s, gz + k, spread(0.0))
-    exp_strip_backward(z, first, n, d, s, v, gm, gz, gu, c, held)
+    done = 0
+    if is_single(real(0.0, z)) and mode == 2:
+        done = combine_strip_backward(z, first, n, d, z0, s, v, gz, gu, e0, e1, e2, c, grad, gz0)
+    if done == 0:
+        held = margin if mode == 1 else INNER_MARGIN
+        exp_strip(z, first, n, d, s, v, moved, c, held)
+        if mode == 2:
+            midpoint_scalars(z, first, n, d, z0, s, moved, e0, e1, e2, c, margin)
+            midpoint_strip_backward(z, first, n, d, z0, s, moved, e0, e1, e2, c, margin, grad, gm, gz, gz0)
+        else:
+            for r in range(n):
+                s[GC + r] = 0.0
+            for k in range(0, n * d, LANES):
+                store(s, gm + k, wide(grad, first * d + k))
+                store(s, gz + k, spread(0.0))
+        exp_strip_backward(z, first, n, d, s, v, gm, gz, gu, c, held)
     activate_backward(s, v, gu, n * d, code)
     for r in range(n):
         partial[line] += s[GC + r]

@@ -11,7 +11,8 @@ from hgde.compiler.dialect import inlined, instruction
 from hgde.compiler.values import DOUBLE, SINGLE, WHOLE, WORD
 from hgde.kernels.cpu.lanes import fma, larger, root, smaller
 
-_SERIES_BELOW = 1e-2
+SERIES_BELOW = 1 / 16
+"""Below this a series takes the place of ``artanh`` or ``tanh`` of a root: no root, logarithm or exponential."""
 _LN2 = 0.6931471805599453
 _SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
 _MANTISSA = 52
@@ -61,41 +62,57 @@ def exp_negative(x: float) -> float:
 
 
 @inlined
+def artanh_ratio_near(w: float) -> float:
+    """:func:`artanh_ratio` below :data:`SERIES_BELOW`: ``1 + w / 3 + w^2 / 5 + ...``."""
+    p = fma(w, fma(w, fma(w, fma(w, 1 / 25, 1 / 23), 1 / 21), 1 / 19), 1 / 17)
+    p = fma(w, fma(w, fma(w, fma(w, p, 1 / 15), 1 / 13), 1 / 11), 1 / 9)
+    return fma(w, fma(w, fma(w, fma(w, p, 1 / 7), 1 / 5), 1 / 3), 1.0)
+
+
+@inlined
 def artanh_ratio(w: float, inverse_rest: float) -> float:
     """``artanh(sqrt w) / sqrt w``; ``inverse_rest = 1 / (1 - w)``."""
-    r = root(larger(w, _SERIES_BELOW))
+    r = root(larger(w, SERIES_BELOW))
     far = 0.5 * log_above_one((1.0 + r) * (1.0 + r) * inverse_rest) / r
-    p = fma(w, fma(w, fma(w, fma(w, 1 / 17, 1 / 15), 1 / 13), 1 / 11), 1 / 9)
-    near = fma(w, fma(w, fma(w, fma(w, p, 1 / 7), 1 / 5), 1 / 3), 1.0)
-    return near if w < _SERIES_BELOW else far
+    return artanh_ratio_near(w) if w < SERIES_BELOW else far
 
 
 @inlined
 def artanh_ratio_slope(w: float, inverse_rest: float, ratio: float) -> float:
     """Derivative of :func:`artanh_ratio` in ``w``, given its value."""
-    far = (inverse_rest - ratio) / (2.0 * larger(w, _SERIES_BELOW))
-    p = fma(w, fma(w, fma(w, fma(w, 9 / 19, 8 / 17), 7 / 15), 6 / 13), 5 / 11)
+    far = (inverse_rest - ratio) / (2.0 * larger(w, SERIES_BELOW))
+    p = fma(w, fma(w, fma(w, fma(w, 13 / 27, 12 / 25), 11 / 23), 10 / 21), 9 / 19)
+    p = fma(w, fma(w, fma(w, fma(w, p, 8 / 17), 7 / 15), 6 / 13), 5 / 11)
     near = fma(w, fma(w, fma(w, fma(w, p, 4 / 9), 3 / 7), 2 / 5), 1 / 3)
-    return near if w < _SERIES_BELOW else far
+    return near if w < SERIES_BELOW else far
+
+
+@inlined
+def tanh_ratio_near(rho: float) -> tuple[float, float, float]:
+    """:func:`tanh_ratio` below :data:`SERIES_BELOW`."""
+    p = fma(rho, fma(rho, 18888466084 / 194896477400625, -443861162 / 1856156927625), 6404582 / 10854718875)
+    p = fma(rho, fma(rho, fma(rho, fma(rho, p, -929569 / 638512875), 21844 / 6081075), -1382 / 155925), 62 / 2835)
+    value = fma(rho, fma(rho, fma(rho, fma(rho, p, -17 / 315), 2 / 15), -1 / 3), 1.0)
+    q = fma(rho, -1253202410482 / 2900518163668125, 188884660840 / 194896477400625)
+    q = fma(rho, fma(rho, fma(rho, q, -3994750458 / 1856156927625), 51236656 / 10854718875), -6506983 / 638512875)
+    q = fma(rho, fma(rho, fma(rho, q, 131064 / 6081075), -6910 / 155925), 248 / 2835)
+    slope = fma(rho, fma(rho, fma(rho, q, -51 / 315), 4 / 15), -1 / 3)
+    return value, slope, 1.0 - rho * value * value
 
 
 @inlined
 def tanh_ratio(rho: float) -> tuple[float, float, float]:
     """``T = tanh(r) / r`` for ``r = sqrt rho``, its derivative in ``rho``, and ``1 / cosh^2 r``."""
-    safe = larger(rho, _SERIES_BELOW)
+    safe = larger(rho, SERIES_BELOW)
     r = root(safe)
     decay = exp_negative(2.0 * r)
     inverse = 1.0 / (1.0 + decay)
     far = (1.0 - decay) * inverse / r
     far_sech = 4.0 * decay * inverse * inverse
     far_slope = (far_sech - far) / (2.0 * safe)
-    p = fma(rho, fma(rho, fma(rho, -929569 / 638512875, 21844 / 6081075), -1382 / 155925), 62 / 2835)
-    near = fma(rho, fma(rho, fma(rho, fma(rho, p, -17 / 315), 2 / 15), -1 / 3), 1.0)
-    q = fma(rho, fma(rho, fma(rho, -6506983 / 638512875, 131064 / 6081075), -6910 / 155925), 248 / 2835)
-    near_slope = fma(rho, fma(rho, fma(rho, q, -51 / 315), 4 / 15), -1 / 3)
-    small = rho < _SERIES_BELOW
-    value = near if small else far
-    return value, near_slope if small else far_slope, 1.0 - rho * near * near if small else far_sech
+    near, near_slope, near_sech = tanh_ratio_near(rho)
+    small = rho < SERIES_BELOW
+    return near if small else far, near_slope if small else far_slope, near_sech if small else far_sech
 
 
 @inlined

@@ -21,6 +21,11 @@ def strip_rows(width: int) -> int:
     return 32 if width <= 16 else (16 if width <= 64 else 8)
 
 
+def pairs_together(width: int) -> int:
+    """Edges worked on together where point and gradient of a neighbour are read, twice: few enough to stay in cache."""
+    return CHUNK if width <= 16 else (32 if width <= 32 else 16)
+
+
 WIDTHS, MADE_FOR_WIDTHS = (8, 16, 32, 64), ("trajectories", "attentive", "programs")
 """Widths for which the kernels of some modules are made apart: others share one kernel for all."""
 

@@ -79,6 +79,18 @@ def _buffers(size: int, count: int) -> list[int]:
     return [held.data_ptr() + 8 * size * n for n in range(count)]
 
 
+def lent(name: str, size: int, dtype: torch.dtype) -> Tensor:
+    """A buffer of at least ``size`` numbers, of whatever values, until this thread asks for the name again.
+
+    Large ones would be fetched from the system page by page at every call, which takes as long as some of the work.
+    """
+    held: dict[tuple[str, torch.dtype], Tensor] = _scratch.__dict__.setdefault("lent", {})
+    known = held.get((name, dtype))
+    if known is None or not size <= known.numel() <= 4 * size + 1024:
+        known = held[name, dtype] = torch.empty(size, dtype=dtype)
+    return known
+
+
 def run(
     name: str, dtype: torch.dtype, blocks: int, work: int, scratch: int, args: tuple[Any, ...], align: int = 1
 ) -> None:

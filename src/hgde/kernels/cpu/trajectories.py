@@ -3,7 +3,8 @@
 A step needs its neighbours' states, so steps are phases (:mod:`hgde.kernels.cpu.phases`). Forward a step is one phase,
 which leaves ``1 - c|z|^2`` for the next; backward it is two, by receivers and by senders. ``states [steps - 1, N, d]``
 are the states between ``z`` and ``out``; ``b`` is a buffer, of two numbers for each row forward and one backward.
-``kept`` has for each step its sums and, after them, ``apart`` pairs of numbers of edges, if ``keep``.
+``kept`` has, for the last ``keep`` steps, the sums and, after them, ``apart`` pairs of numbers of edges, ``stride``
+numbers in all. ``owners`` are the rows of the edges.
 """
 
 from __future__ import annotations
@@ -12,8 +13,16 @@ from typing import Any
 
 from hgde.compiler.dialect import Double, Doubles, Int, Ints, Reals, inlined, kernel
 from hgde.kernels.cpu.edges import conformal, step_channels, step_edges
-from hgde.kernels.cpu.gradients import receivers_channels, receivers_edges, senders_channels, senders_edges
+from hgde.kernels.cpu.gradients import (
+    receivers_channels,
+    receivers_edges,
+    rows_edges,
+    senders_channels,
+    senders_edges,
+)
+from hgde.kernels.cpu.mutual import leave_rows, mutual_edges
 from hgde.kernels.cpu.phases import meet, next_part, offset, take
+from hgde.kernels.cpu.sizes import BUFFERS, STRIP, strip_rows
 
 
 @inlined
@@ -34,24 +43,31 @@ def at_step(step: int, size: int, z: Any, states: Any) -> Any:
     return z if step == 0 else offset(states, (step - 1) * size)
 
 
+@inlined
+def is_kept(step: int, steps: int, keep: int) -> int:
+    """Whether a step is among the last, whose sums are kept."""
+    return 1 if step >= steps - keep else 0
+
+
 @kernel
 def forward_edges(
-    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, d: Int,
-    z: Reals, states: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int, code: Int,
-    e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept: Doubles, apart: Int, out: Reals,
-    partial: Doubles,
+    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints,
+    d: Int, z: Reals, states: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int,
+    code: Int, e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept: Doubles, stride: Int,
+    apart: Int, out: Reals, partial: Doubles,
 ) -> None:  # fmt: skip
     begin(sync, parts, blocks, d, z, c, margin, b)
     size = rows * d
     for step in range(steps):
-        here, known = at_step(step, size, z, states), offset(kept, keep * step * (size + 2 * apart))
+        here, kept_here = at_step(step, size, z, states), is_kept(step, steps, keep)
+        known = offset(kept, max(step - steps + keep, 0) * stride)
         there = out if step == steps - 1 else offset(states, step * size)
         b_here, b_there = offset(b, step % 2 * rows), offset(b, (step + 1) % 2 * rows)
         part = take(sync, step + 1, parts)
         while part < parts:
             step_edges(
-                part, s, blocks, indptr, indices, d, here, b_here, values, origin, anchored, z0, mode, code, e0, e1,
-                e2, c, margin, keep, known, offset(known, keep * size), apart, there, b_there, partial,
+                part, s, blocks, indptr, indices, owners, d, here, b_here, values, origin, anchored, z0, mode, code, e0,
+                e1, e2, c, margin, kept_here, known, offset(known, size), apart, there, b_there, partial,
             )  # fmt: skip
             part = next_part(sync, step + 1, parts)
         meet(sync, step + 1, parts)
@@ -59,22 +75,24 @@ def forward_edges(
 
 @kernel
 def forward_channels(
-    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, d: Int,
-    z: Reals, states: Reals, b: Doubles, table: Reals, index: Ints, weighted: Int, edge: Reals, scale: Reals,
+    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints,
+    d: Int, z: Reals, states: Reals, b: Doubles, table: Reals, index: Ints, weighted: Int, edge: Reals, scale: Reals,
     z0: Reals, mode: Int, code: Int, e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int,
-    kept: Doubles, apart: Int, out: Reals, partial: Doubles,
+    kept: Doubles, stride: Int, apart: Int, out: Reals, partial: Doubles,
 ) -> None:  # fmt: skip
     begin(sync, parts, blocks, d, z, c, margin, b)
     size = rows * d
     for step in range(steps):
-        here, known = at_step(step, size, z, states), offset(kept, keep * step * (size + 2 * apart))
+        here, kept_here = at_step(step, size, z, states), is_kept(step, steps, keep)
+        known = offset(kept, max(step - steps + keep, 0) * stride)
         there = out if step == steps - 1 else offset(states, step * size)
         b_here, b_there = offset(b, step % 2 * rows), offset(b, (step + 1) % 2 * rows)
         part = take(sync, step + 1, parts)
         while part < parts:
             step_channels(
-                part, s, blocks, indptr, indices, d, here, b_here, table, index, weighted, edge, scale, z0, mode, code,
-                e0, e1, e2, c, margin, keep, known, offset(known, keep * size), apart, there, b_there, partial,
+                part, s, blocks, indptr, indices, owners, d, here, b_here, table, index, weighted, edge, scale, z0,
+                mode, code, e0, e1, e2, c, margin, kept_here, known, offset(known, size), apart, there, b_there,
+                partial,
             )  # fmt: skip
             part = next_part(sync, step + 1, parts)
         meet(sync, step + 1, parts)
@@ -82,25 +100,26 @@ def forward_channels(
 
 @kernel
 def backward_edges(
-    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, d: Int,
-    z: Reals, states: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int, code: Int,
-    e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept: Doubles, apart: Int, grad: Reals,
-    g: Reals, gz: Reals, gz0: Reals, gorigin: Doubles, wanted: Int, gvalues: Reals, tell: Reals, partial: Doubles,
-    columns: Int, cuts: Ints, start: Ints, receivers: Ints, order: Ints,
+    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints,
+    d: Int, z: Reals, states: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int,
+    code: Int, e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept: Doubles, stride: Int,
+    apart: Int, grad: Reals, g: Reals, gz: Reals, gz0: Reals, gorigin: Doubles, wanted: Int, gvalues: Reals, tell:
+    Reals, partial: Doubles, columns: Int, cuts: Ints, start: Ints, receivers: Ints, order: Ints,
 ) -> None:  # fmt: skip
     """``gz`` ends as the gradient at ``z``; the pattern by senders has ``columns`` blocks, ``cuts``."""
     size = rows * d
     begin(sync, parts, blocks, d, at_step(steps - 1, size, z, states), c, margin, b)
     for back in range(steps):
         step, phase = steps - 1 - back, 2 * back + 1
-        here, known = at_step(step, size, z, states), offset(kept, keep * step * (size + 2 * apart))
+        here, kept_here = at_step(step, size, z, states), is_kept(step, steps, keep)
+        known = offset(kept, max(step - steps + keep, 0) * stride)
         arriving = grad if back == 0 else gz
         part = take(sync, phase, parts)
         while part < parts:
             receivers_edges(
-                part, s, blocks, indptr, indices, d, here, b, values, origin, anchored, z0, mode, code, e0, e1, e2, c,
-                margin, keep, known, offset(known, keep * size), apart, arriving, g, gz, gz0, gorigin, wanted, gvalues,
-                tell, partial,
+                part, s, blocks, indptr, indices, owners, d, here, b, values, origin, anchored, z0, mode, code, e0, e1,
+                e2, c, margin, kept_here, known, offset(known, size), apart, arriving, g, gz, gz0, gorigin, wanted,
+                gvalues, tell, partial,
             )  # fmt: skip
             part = next_part(sync, phase, parts)
         meet(sync, phase, parts)
@@ -115,28 +134,71 @@ def backward_edges(
 
 
 @kernel
+def backward_mutual(
+    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints,
+    d: Int, z: Reals, states: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int,
+    code: Int, e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept: Doubles, stride: Int,
+    apart: Int, grad: Reals, g: Reals, gz: Reals, gz0: Reals, gorigin: Doubles, wanted: Int, gvalues: Reals, nodes:
+    Doubles, partial: Doubles, own: Reals, back: Reals,
+) -> None:  # fmt: skip
+    """:func:`backward_edges` where every edge has its reverse, of weight ``back``; ``nodes`` and ``own`` are
+    buffers of two and ``3 d`` numbers a row."""
+    size, strip = rows * d, strip_rows(d)
+    begin(sync, parts, blocks, d, at_step(steps - 1, size, z, states), c, margin, b)
+    for turn in range(steps):
+        step, phase = steps - 1 - turn, 2 * turn + 1
+        here, kept_here = at_step(step, size, z, states), is_kept(step, steps, keep)
+        known = offset(kept, max(step - steps + keep, 0) * stride)
+        arriving = grad if turn == 0 else gz
+        part = take(sync, phase, parts)
+        while part < parts:
+            last = indptr[blocks[part + 1]] - 1
+            for first in range(blocks[part], blocks[part + 1], strip):
+                n = min(strip, blocks[part + 1] - first)
+                rows_edges(
+                    part, first, n, last, s, indptr, indices, owners, d, here, b, values, origin, anchored, z0, mode,
+                    code, e0, e1, e2, c, margin, kept_here, known, 0, 0, 0, arriving, g, gz0, gorigin, partial,
+                )  # fmt: skip
+                leave_rows(first, n, d, b, g, s, BUFFERS + 3 * STRIP * d, BUFFERS + 4 * STRIP * d, nodes, own)
+            part = next_part(sync, phase, parts)
+        meet(sync, phase, parts)
+        part = take(sync, phase + 1, parts)
+        while part < parts:
+            mutual_edges(
+                part, s, blocks, indptr, indices, owners, d, g, nodes, own, values, back, c, wanted, gvalues, gz,
+                0, partial,
+            )  # fmt: skip
+            if step > 0:
+                before = at_step(step - 1, size, z, states)
+                conformal(blocks[part], blocks[part + 1], d, before, c, margin, b)
+            part = next_part(sync, phase + 1, parts)
+        meet(sync, phase + 1, parts)
+
+
+@kernel
 def backward_channels(
-    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, d: Int,
-    z: Reals, states: Reals, b: Doubles, table: Reals, index: Ints, weighted: Int, edge: Reals, scale: Reals,
-    z0: Reals, mode: Int, code: Int, e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int,
-    kept: Doubles, apart: Int, grad: Reals, g: Reals, gz: Reals, gz0: Reals, gscale: Reals, gtable: Doubles,
-    stride: Int, group: Int, wanted: Int, gedge: Reals, tell: Reals, partial: Doubles, columns: Int, cuts: Ints,
-    start: Ints, receivers: Ints, order: Ints,
+    s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints,
+    d: Int, z: Reals, states: Reals, b: Doubles, table: Reals, index: Ints, weighted: Int, edge: Reals, scale: Reals,
+    z0: Reals, mode: Int, code: Int, e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept:
+    Doubles, stride: Int, apart: Int, grad: Reals, g: Reals, gz: Reals, gz0: Reals, gscale: Reals, gtable: Doubles,
+    length: Int, group: Int, wanted: Int, gedge: Reals, tell: Reals, partial: Doubles, columns: Int, cuts: Ints, start:
+    Ints, receivers: Ints, order: Ints,
 ) -> None:  # fmt: skip
     """:func:`backward_edges`; ``group`` blocks one after the other add to the same copy of the table's gradient."""
     size, groups = rows * d, (parts + group - 1) // group
     begin(sync, parts, blocks, d, at_step(steps - 1, size, z, states), c, margin, b)
     for back in range(steps):
         step, phase = steps - 1 - back, 2 * back + 1
-        here, known = at_step(step, size, z, states), offset(kept, keep * step * (size + 2 * apart))
+        here, kept_here = at_step(step, size, z, states), is_kept(step, steps, keep)
+        known = offset(kept, max(step - steps + keep, 0) * stride)
         arriving = grad if back == 0 else gz
         part = take(sync, phase, groups)
         while part < groups:
             for member in range(part * group, min(part * group + group, parts)):
                 receivers_channels(
-                    member, s, blocks, indptr, indices, d, here, b, table, index, weighted, edge, scale, z0, mode,
-                    code, e0, e1, e2, c, margin, keep, known, offset(known, keep * size), apart, arriving, g, gz, gz0,
-                    gscale, gtable, part * stride, wanted, gedge, tell, partial,
+                    member, s, blocks, indptr, indices, owners, d, here, b, table, index, weighted, edge, scale, z0,
+                    mode, code, e0, e1, e2, c, margin, kept_here, known, offset(known, size), apart, arriving, g, gz,
+                    gz0, gscale, gtable, part * length, wanted, gedge, tell, partial,
                 )  # fmt: skip
             part = next_part(sync, phase, groups)
         meet(sync, phase, groups)

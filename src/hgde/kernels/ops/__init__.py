@@ -33,7 +33,7 @@ from hgde.kernels.weights import (
 
 Eta = Tensor | Sequence[float]
 _WARM = {
-    "edge": ("trajectories.forward_edges", "trajectories.backward_edges"),
+    "edge": ("trajectories.forward_edges", diffusion.MUTUAL),
     "channel": ("trajectories.forward_channels", "trajectories.backward_channels"),
     "attending": attending.KERNELS,
     "attention": ("attention.softmax", "attention.softmax_target", "attention.softmax_source"),
@@ -119,8 +119,8 @@ def _fused_steps(
     else:
         weight = edge_values(graph, weights, "fused")
     learns = needs_gradient(z, z0, c, eta, weight, scale, extra)
-    keep = learns and 8 * (z.numel() + 2 * graph.num_edges) <= diffusion.KEEP_BYTES
-    diffusion.prepare_for(z, index is not None, learns)
+    keep = diffusion.what_to_keep(z, graph, index is not None) if learns else diffusion.NOTHING
+    diffusion.prepare_for(z, graph, index is not None, learns)
     out, _, _, projected = diffusion.diffuse(
         z, z0, c, eta, weight, scale, index, extra, graph.indptr, graph.indices, steps, mode, code, keep
     )
@@ -280,7 +280,7 @@ def follow(
     _check(z, graph, weights)
     c, eta, plan = curvature(c, z), _eta(eta, z), recipe.plan
     first = None if eta is None else (z if z0 is None else z0)
-    following.prepare_for(z, needs_gradient(z, first, c, eta, *weight_tensors(weights)))
+    following.prepare_for(z, graph, needs_gradient(z, first, c, eta, *weight_tensors(weights)))
     given = (z, first, c, eta, weights.values, weights.origin, graph.indptr, graph.indices)
     mode = diffusion.MOVED if eta is None else diffusion.RESIDUAL
     steps = (plan.forward, plan.backward, plan.numbers, following.shape_of(plan))

@@ -45,8 +45,8 @@ class _Attending:
         b = torch.empty(copies * path.rows, dtype=torch.float64)
         scores = torch.empty(copies * path.rows * 2 * self.heads, dtype=torch.float64)
         return (
-            *(len(states) + 1, layout.num_blocks, layout.blocks, path.rows, layout.indptr, layout.indices, path.width),
-            *(self.z, states, b, self.heads, self.scoring, scores, self.slope),
+            *(len(states) + 1, layout.num_blocks, layout.blocks, path.rows, layout.indptr, layout.indices),
+            *(layout.owners, path.width, self.z, states, b, self.heads, self.scoring, scores, self.slope),
             *(int(self.edge is not None), pointer(self.edge), self.most, path.z0, path.mode, path.code, *path.eta),
             *(path.c, path.margin, int(keeps), kept, len(layout.indices) if keeps else self.most),
         )
@@ -119,7 +119,7 @@ def attend_backward(
     state, width, none = padded(z), z.shape[1], z.new_empty(0)
     pass_ = _Attending(state, z0, c, eta, scoring, edge, indptr, indices, mode, code, slope)
     layout, path, heads = pass_.layout, pass_.path, pass_.heads
-    into, gz = Gradients(path, state, False), torch.empty_like(state)
+    into, gz = Gradients(path, state, False, tells=True), torch.empty_like(state)
     by, edges = layout.transposed(path.rows), len(layout.indices)
     columns = by.blocks.numel() - 1
     gedge = torch.zeros_like(pass_.edge) if pass_.edge is not None and wanted else none

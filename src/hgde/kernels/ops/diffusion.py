@@ -13,26 +13,34 @@ from torch import Tensor
 
 from hgde.compiler.load import prepare
 from hgde.geometry import numerics
-from hgde.kernels.cpu.layout import even_blocks, layout_of, narrowed
+from hgde.graph import Graph
+from hgde.kernels.cpu.layout import even_blocks, layout_of, narrowed, reversed_values
 from hgde.kernels.cpu.sizes import ELU, IDENTITY, LEAKY_RELU, PARTIALS, PROJECTED, RELU, TANH, at_width, scratch
-from hgde.kernels.cpu.threads import run, run_together
+from hgde.kernels.cpu.threads import lent, run, run_together
 from hgde.kernels.ops.register import like, operation, ordered_sum, padded, unpadded
 
 TABLE_COPIES = 8
 #: A step keeps its sums and what is dear of its edges if they take no more than this; else they are worked out again.
 KEEP_BYTES = 2_000_000
 TOLD = 4
+NOTHING, LAST, ALL, ALL_AND_EDGES = range(4)
+"""What is kept for the gradient besides states: the last step's sums, those of all, or with them numbers of edges."""
 SUMS, MOVED, RESIDUAL = 0, 1, 2
 ACTIVATION_CODES = {"identity": IDENTITY, "relu": RELU, "leaky_relu": LEAKY_RELU, "tanh": TANH, "elu": ELU}
 _KERNELS = {
     False: ("trajectories.forward_edges", "trajectories.backward_edges"),
     True: ("trajectories.forward_channels", "trajectories.backward_channels"),
 }
+MUTUAL = "trajectories.backward_mutual"
+"""The gradient where every edge has its reverse."""
 
 
-def prepare_for(z: Tensor, channels: bool, learns: bool) -> None:
+def prepare_for(z: Tensor, graph: Graph, channels: bool, learns: bool) -> None:
     """Begin to compile what a trajectory with such weights needs, and its gradient if it ``learns``."""
-    prepare([at_width(name, z.shape[1]) for name in _KERNELS[channels][: 2 if learns else 1]], z.dtype)
+    names = list(_KERNELS[channels][: 2 if learns else 1])
+    if learns and goes_both_ways(graph, channels):
+        names[1] = MUTUAL
+    prepare([at_width(name, z.shape[1]) for name in names], z.dtype)
 
 
 class Trajectory:
@@ -61,18 +69,24 @@ class Trajectory:
             self.weights = (self.weight, self.index, *given, self.scale)
         self.work = (len(self.layout.indices) + 8 * self.rows) * self.width
 
-    def _common(self, z: Tensor, states: Tensor, kept: Tensor, b: Tensor) -> tuple[Any, ...]:
-        layout, keeps = self.layout, kept.numel() > 0
+    @property
+    def reverse(self) -> Tensor | None:
+        """The reverse of each edge, where an edge and its reverse are visited together on the way back."""
+        return None if self.channels else self.layout.reverse
+
+    def _common(self, z: Tensor, states: Tensor, kept: Tensor, b: Tensor, keep: int, apart: int) -> tuple[Any, ...]:
+        layout, steps = self.layout, len(states) + 1
         return (
-            *(len(states) + 1, layout.num_blocks, layout.blocks, self.rows, layout.indptr, layout.indices, self.width),
-            *(z, states, b, *self.weights, self.z0, self.mode, self.code, *self.eta, self.c, self.margin),
-            *(int(keeps), kept, len(layout.indices) if keeps else layout.most_in_strip(self.width)),
+            *(steps, layout.num_blocks, layout.blocks, self.rows, layout.indptr, layout.indices, layout.owners),
+            *(self.width, z, states, b, *self.weights, self.z0, self.mode, self.code, *self.eta, self.c, self.margin),
+            *(keep, kept, kept.shape[1], apart),
         )
 
     def forward(self, z: Tensor, states: Tensor, kept: Tensor, out: Tensor, partial: Tensor) -> None:
         """From ``z`` through ``states`` to ``out``, all written but ``z``."""
         steps, b = len(states) + 1, torch.empty(2 * self.rows, dtype=torch.float64)
-        args = (*self._common(z, states, kept, b), out, partial)
+        apart = (kept.shape[1] - z.numel()) // 2
+        args = (*self._common(z, states, kept, b, len(kept), apart), out, partial)
         blocks, buffers = self.layout.num_blocks, scratch(self.width)
         name = at_width(_KERNELS[self.channels][0], self.width)
         run_together(name, self.dtype, steps + 1, blocks, steps * self.work, buffers, args)
@@ -82,19 +96,26 @@ class Trajectory:
     ) -> Tensor:
         """The gradient at ``z`` from that at the end; the others are added to ``into``."""
         layout, gz, steps = self.layout, torch.empty_like(z), len(states) + 1
-        by, b = layout.transposed(self.rows), torch.empty(self.rows, dtype=torch.float64)
-        told = into.values
+        b, keep, apart = torch.empty(self.rows, dtype=torch.float64), len(kept), len(layout.indices)
+        if self.reverse is None and kept.shape[1] == z.numel():
+            keep, apart = 0, layout.most_in_strip(self.width)
+        told, kernel = into.values, _KERNELS[self.channels][1]
         given: tuple[Any, ...] = (pointer(into.extra),)
         if self.channels:
             assert into.table is not None
             told = into.extra
             group = -(-layout.num_blocks // into.copies)
             given = (into.scale, into.table, into.table[0].numel(), group)
-        args = (*self._common(z, states, kept, b), grad, into.sums, gz, into.z0, *given)
-        args += (int(told is not None), pointer(told), into.tell, partial)
-        args += (by.blocks.numel() - 1, by.blocks, by.start, by.rows, by.order)
+        args = (*self._common(z, states, kept, b, keep, apart), grad, into.sums, gz, into.z0, *given)
+        args += (int(told is not None), pointer(told))
+        if self.reverse is not None:
+            kernel, nodes = MUTUAL, torch.empty(2 * self.rows, dtype=torch.float64)
+            args += (nodes, partial, lent("own", 3 * z.numel(), z.dtype), reversed_values(self.weight, self.reverse))
+        else:
+            by = layout.transposed(self.rows)
+            args += (into.tell, partial, by.blocks.numel() - 1, by.blocks, by.start, by.rows, by.order)
         buffers = scratch(self.width, layout.most_in_strip(self.width))
-        name, work = at_width(_KERNELS[self.channels][1], self.width), 3 * steps * self.work
+        name, work = at_width(kernel, self.width), 3 * steps * self.work
         run_together(name, self.dtype, 2 * steps + 1, layout.num_blocks, work, buffers, args)
         return gz
 
@@ -107,8 +128,10 @@ def pointer(tensor: Tensor | None) -> Tensor | int:
 class Gradients:
     """Where a backward pass collects what the weights and the first state receive."""
 
-    def __init__(self, step: Trajectory, z: Tensor, wanted: bool) -> None:
-        self.sums, self.tell = z.new_empty(2 * z.numel()), z.new_empty(TOLD * len(step.layout.indices))
+    def __init__(self, step: Trajectory, z: Tensor, wanted: bool, tells: bool = False) -> None:
+        self.sums = lent("sums", 2 * z.numel(), z.dtype)
+        told = TOLD * len(step.layout.indices) if tells or step.reverse is None else 0
+        self.tell = lent("tell", told, z.dtype)
         self.z0 = torch.from_numpy(np.zeros_like(z.numpy())) if step.mode == RESIDUAL else z
         self.copies = 1
         self.values = torch.zeros_like(step.weight) if wanted and not step.channels else None
@@ -124,6 +147,26 @@ class Gradients:
             self.copies = max(1, min(TABLE_COPIES, len(z) // max(len(step.weight), 1)))
             self.table = torch.zeros(self.copies, *step.weight.shape, dtype=torch.float64)
             self.scale = torch.zeros_like(z)
+
+
+def kept_shape(keep: int, steps: int, size: int, edges: int) -> tuple[int, int]:
+    """Steps of which something is kept, and how many numbers of each."""
+    return (0, 1, steps, steps)[keep], size + (2 * edges if keep == ALL_AND_EDGES else 0)
+
+
+def what_to_keep(z: Tensor, graph: Graph, channels: bool) -> int:
+    """What a trajectory that learns keeps."""
+    is_small = 8 * (z.numel() + 2 * graph.num_edges) <= KEEP_BYTES
+    if goes_both_ways(graph, channels):
+        return ALL if is_small else LAST
+    return ALL_AND_EDGES if is_small else NOTHING
+
+
+def goes_both_ways(graph: Graph, channels: bool) -> bool:
+    """Whether an edge and its reverse are visited together on the way back, as far as can be known before a run."""
+    if channels or torch.compiler.is_compiling() or graph.indices.device.type != "cpu":
+        return False
+    return layout_of(graph.indptr, graph.indices).reverse is not None
 
 
 def _saved(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -144,17 +187,17 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 def _shapes(
     z: Tensor, z0: Any, c: Any, eta: Any, weight: Any, scale: Any, index: Any, extra: Any, indptr: Any, indices: Any,
-    steps: int, mode: int, code: int, keep: bool,
+    steps: int, mode: int, code: int, keep: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     width = (z.shape[1] + 7) // 8 * 8
     states = z.new_empty((steps - 1, z.shape[0], width))
-    kept = z.new_empty((steps if keep else 0, z.shape[0] * width + 2 * indices.shape[0]), dtype=torch.float64)
+    kept = z.new_empty(kept_shape(keep, steps, z.shape[0] * width, indices.shape[0]), dtype=torch.float64)
     return like(z), states, kept, z.new_empty((), dtype=torch.int64)
 
 
 @operation(
     "diffuse(Tensor z, Tensor? z0, Tensor c, Tensor? eta, Tensor weight, Tensor? scale, Tensor? index, Tensor? extra, "
-    "Tensor indptr, Tensor indices, int steps, int mode, int code, bool keep) -> (Tensor, Tensor, Tensor, Tensor)",
+    "Tensor indptr, Tensor indices, int steps, int mode, int code, int keep) -> (Tensor, Tensor, Tensor, Tensor)",
     fake=_shapes,
     backward=_backward,
     save=_saved,
@@ -162,7 +205,7 @@ def _shapes(
 def diffuse(
     z: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None, weight: Tensor, scale: Tensor | None,
     index: Tensor | None, extra: Tensor | None, indptr: Tensor, indices: Tensor, steps: int, mode: int, code: int,
-    keep: bool,
+    keep: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """``steps`` applications of the flow: last state, states between, what each step kept, points projected.
 
@@ -172,7 +215,7 @@ def diffuse(
     state, first = padded(z), None if z0 is None else padded(z0)
     path = Trajectory(state, first, c, eta, weight, scale, index, extra, indptr, indices, mode, code)
     states, out = state.new_empty((steps - 1, *state.shape)), torch.empty_like(state)
-    kept = torch.empty((steps if keep else 0, state.numel() + 2 * len(indices)), dtype=torch.float64)
+    kept = torch.empty(kept_shape(keep, steps, state.numel(), len(indices)), dtype=torch.float64)
     partial = torch.zeros(path.layout.num_blocks, PARTIALS, dtype=torch.float64)
     path.forward(state, states, kept, out, partial)
     projected = partial[:, PROJECTED].sum().to(torch.int64)

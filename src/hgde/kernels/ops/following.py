@@ -8,22 +8,27 @@ import torch
 from torch import Tensor
 
 from hgde.compiler.load import prepare
+from hgde.graph import Graph
+from hgde.kernels.cpu.layout import reversed_values
 from hgde.kernels.cpu.sizes import PARTIALS, PROJECTED, at_width, scratch
-from hgde.kernels.cpu.threads import run_together
-from hgde.kernels.ops.diffusion import RESIDUAL, Gradients, Trajectory, pointer
+from hgde.kernels.cpu.threads import lent, run_together
+from hgde.kernels.ops.diffusion import RESIDUAL, Gradients, Trajectory, goes_both_ways, pointer
 from hgde.kernels.ops.register import like, operation, ordered_sum, padded, unpadded
 from hgde.kernels.plans import Plan
 
-KERNELS = ("programs.forward", "programs.backward")
+KERNELS = ("programs.forward", "programs.backward_mutual")
+"""For graphs whose edges go both ways; the gradient of others is :data:`ONE_WAY`."""
+ONE_WAY = "programs.backward"
 SCHEMA = (
     "Tensor z, Tensor? z0, Tensor c, Tensor? eta, Tensor weight, Tensor? extra, Tensor indptr, Tensor indices, "
     "Tensor forth, Tensor back, Tensor numbers"
 )
 
 
-def prepare_for(z: Tensor, learns: bool) -> None:
+def prepare_for(z: Tensor, graph: Graph, learns: bool) -> None:
     """Begin to compile what following a plan needs, and its gradient if it ``learns``."""
-    prepare([at_width(name, z.shape[1]) for name in (KERNELS if learns else KERNELS[:1])], z.dtype)
+    names = (KERNELS[0], KERNELS[1] if learns and goes_both_ways(graph, channels=False) else ONE_WAY)
+    prepare([at_width(name, z.shape[1]) for name in names[: 2 if learns else 1]], z.dtype)
 
 
 def shape_of(plan: Plan) -> list[int]:
@@ -53,7 +58,7 @@ def _shapes(z: Tensor, *rest: Any) -> tuple[Tensor, ...]:
 def _common(path: Trajectory, slots: Tensor, plan: Tensor, numbers: Tensor, partial: Tensor) -> tuple[Any, ...]:
     layout = path.layout
     return (
-        *(layout.num_blocks, layout.blocks, path.rows, layout.indptr, layout.indices, path.width, slots),
+        *(layout.num_blocks, layout.blocks, path.rows, layout.indptr, layout.indices, layout.owners, path.width, slots),
         *(torch.empty(2 * path.rows, dtype=torch.float64), *path.weights, path.z0, path.mode, path.code, *path.eta),
         *(path.c, path.margin, plan, numbers, partial),
     )
@@ -118,15 +123,20 @@ def follow_backward(
     grads = state.new_empty((count, *state.shape))
     grads[last] = padded(grad)
     partial = torch.zeros(layout.num_blocks, PARTIALS, dtype=torch.float64)
-    by, most = layout.transposed(path.rows), layout.most_in_strip(path.width)
+    most, kernel, edges = layout.most_in_strip(path.width), KERNELS[1], into.values
     args = (
         *(phases, *_common(path, slots, back, numbers, partial), grads, into.sums, into.z0, pointer(into.extra)),
-        *(int(into.values is not None), pointer(into.values), into.tell, most),
-        *(by.blocks.numel() - 1, by.blocks, by.start, by.rows, by.order),
+        *(int(edges is not None), pointer(edges)),
     )
+    if path.reverse is not None:
+        nodes, own = torch.empty(2 * path.rows, dtype=torch.float64), lent("own", 3 * state.numel(), state.dtype)
+        args += (nodes, own, reversed_values(path.weight, path.reverse))
+    else:
+        kernel, by = ONE_WAY, layout.transposed(path.rows)
+        args += (into.tell, most, by.blocks.numel() - 1, by.blocks, by.start, by.rows, by.order)
     work = 3 * phases * (path.work + 16 * state.numel())
-    buffers = scratch(path.width, most)
-    run_together(at_width(KERNELS[1], path.width), z.dtype, 2 * phases + 1, layout.num_blocks, work, buffers, args)
+    name, buffers = at_width(kernel, path.width), scratch(path.width, most)
+    run_together(name, z.dtype, 2 * phases + 1, layout.num_blocks, work, buffers, args)
     total, none = ordered_sum(partial), z.new_empty(0)
     gz0 = unpadded(into.z0, width) if z0 is not None and mode == RESIDUAL else none
     geta = none if eta is None else total[1:4].to(eta.dtype)

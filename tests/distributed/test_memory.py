@@ -28,16 +28,32 @@ def test_tensors_on_disk_change_nothing(tmp_path, diffusivity):
     assert not scratch.folder.exists()
 
 
-def test_what_autograd_keeps_is_written_and_removed(tmp_path):
+def test_what_autograd_keeps_is_written_and_its_room_used_again(tmp_path):
     scratch = Scratch(tmp_path, smallest=64)
-    x = torch.randn(100, requires_grad=True)
-    with scratch.saving():
-        y = (x.exp() * x.exp()).sum()
-    assert len(list(scratch.folder.iterdir())) > 0
-    y.backward()
-    assert torch.allclose(x.grad, 2 * (2 * x.detach()).exp())
-    del y
-    assert list(scratch.folder.iterdir()) == []
+    sizes = []
+    for _ in range(3):
+        x = torch.randn(100, requires_grad=True)
+        with scratch.saving():
+            y = (x.exp() * x.exp()).sum()
+        y.backward()
+        assert torch.allclose(x.grad, 2 * (2 * x.detach()).exp())
+        del y
+        sizes.append(sum(file.stat().st_size for file in scratch.folder.iterdir()))
+    assert 0 < sizes[0] == sizes[1] == sizes[2]
+    scratch.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("size", [1, 4096, 100_000, 1_000_003])
+def test_stored_tensors_come_back_with_their_strides(tmp_path, size):
+    scratch = Scratch(tmp_path, smallest=1)
+    tensors = [torch.randn(size), torch.randn(size, 2).T, torch.arange(3 * size).view(size, 3)]
+    kept = [scratch._pack(tensor) for tensor in tensors]
+    for tensor, other in zip(tensors, kept, strict=True):
+        back = scratch._unpack(other)
+        assert torch.equal(back, tensor)
+        assert back.stride() == tensor.stride() or size == 1
+    scratch.close()
 
 
 def test_pages_of_a_piece_at_rest_go_and_come_back(tmp_path):

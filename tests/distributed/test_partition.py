@@ -1,5 +1,6 @@
 """The folder of a partition: what is in it, what it costs, what is refused."""
 
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from hgde.distributed.cutting import METHODS, CutError, assign
 from hgde.distributed.fit import check_together, settings_for
 from hgde.distributed.lockstep import Lockstep, OutOfStep
 from hgde.distributed.plan import Cut, Plan
-from hgde.distributed.ranks import RankError
+from hgde.distributed.ranks import RankError, bind_to_cores
 from hgde.sections import SettingsError
 
 
@@ -166,6 +167,22 @@ def test_a_run_is_kept(made, tmp_path):
     summary = start_run(partition, given, Ranks(), tmp_path / "run").train()
     assert 0 <= summary.mean() <= 1
     assert (tmp_path / "run" / "seed-0" / "model.safetensors").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system binds nothing")
+def test_ranks_are_bound_to_shares_of_the_cores_when_asked_to(monkeypatch):
+    bound = []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 2, 5, 6})
+    monkeypatch.setattr(os, "sched_setaffinity", lambda process, cores: bound.append(list(cores)))
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    bind_to_cores()
+    assert bound == []
+    monkeypatch.setenv("HGDE_BIND", "1")
+    for rank in range(2):
+        monkeypatch.setenv("LOCAL_RANK", str(rank))
+        bind_to_cores()
+    assert bound == [[0, 1], [2, 5, 6]]
 
 
 def test_rows_travel_and_gradients_come_back():

@@ -29,17 +29,20 @@ class Heartbeat:
         self._thread.join()  # the store must not go while it is spoken to
 
     def _run(self) -> None:
-        seen = {rank: (0, time.monotonic()) for rank in range(self.size) if rank != self.rank}
+        seen = {rank: (0, 0.0) for rank in range(self.size) if rank != self.rank}
+        looked = time.monotonic()
         while not self._stop.wait(PERIOD):
+            # A process that was stopped, or whose machine slept, has not listened meanwhile: that time does not count.
+            passed = min(time.monotonic() - looked, 2 * PERIOD)
+            looked = time.monotonic()
             try:
                 self.store.add(f"hgde/alive/{self.rank}", 1)
-                for rank, (count, since) in seen.items():
+                for rank, (count, silence) in seen.items():
                     if self._stop.is_set():
                         return
                     now = self.store.add(f"hgde/alive/{rank}", 0)
-                    if now != count:
-                        seen[rank] = (now, time.monotonic())
-                    elif time.monotonic() - since > SILENCE:
+                    seen[rank] = (now, 0.0) if now != count else (count, silence + passed)
+                    if seen[rank][1] > SILENCE:
                         self._end(f"rank {rank} has given no sign of life for {SILENCE:.0f} s")
             except RuntimeError:  # the store is rank 0's, or torchrun's
                 if not self._stop.wait(PERIOD):

@@ -147,7 +147,6 @@ class Writer:
         self.path = Path(path)
         if (self.path / "partition.json").exists():
             raise PartitionError(f"{self.path} holds a partition already; choose another folder")
-        self.path.mkdir(parents=True, exist_ok=True)
         self.files: dict[str, str] = {}
 
     def array(self, name: str, values: Array) -> None:

@@ -11,6 +11,7 @@ import mmap
 import shutil
 import sys
 import tempfile
+import threading
 from collections import defaultdict
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -24,25 +25,74 @@ SMALLEST = 1 << 18
 """Tensors of fewer bytes stay in memory."""
 
 
+class _File:
+    """One file that arrays are put into and taken from; the room of those that are gone is used again.
+
+    Making a file for each array takes longer than writing a small one. Room comes in steps of an eighth, so that sizes
+    which change a little from epoch to epoch find it again; what is not written of it takes no space on disk.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._stream = path.open("w+b", buffering=0)
+        self._lock = threading.Lock()
+        self._end = 0
+        self._free: defaultdict[int, list[int]] = defaultdict(list)
+
+    def put(self, data: memoryview) -> tuple[int, int]:
+        """Where it lies and how much room it has."""
+        step = max(mmap.PAGESIZE.bit_length() - 1, data.nbytes.bit_length() - 4)
+        room = -(-data.nbytes >> step) << step
+        with self._lock:
+            place = self._place(room)
+            self._stream.seek(place)
+            while data.nbytes:
+                data = data[self._stream.write(data) :]
+        return place, room
+
+    def _place(self, room: int) -> int:
+        try:
+            return self._free[room].pop()
+        except IndexError:
+            self._end += room
+            return self._end - room
+
+    def take(self, place: int, into: memoryview) -> None:
+        with self._lock:
+            self._stream.seek(place)
+            while into.nbytes:
+                count = self._stream.readinto(into)
+                if not count:
+                    raise OSError(f"{self._stream.name} has become shorter while it was in use")
+                into = into[count:]
+
+    def give_back(self, place: int, room: int) -> None:
+        self._free[room].append(place)  # without the lock: whoever holds it may be the one who drops an array
+
+    def close(self) -> None:
+        self._stream.close()
+
+
 class _Stored:
-    """A tensor in a file, which goes with the last reference to it.
+    """A tensor in a file, whose room is given back with the last reference to it.
 
     Its strides come back too: a product with a transposed matrix is summed in another order than with a copy of it.
     """
 
-    def __init__(self, path: Path, tensor: Tensor) -> None:
-        self.path = path
+    def __init__(self, file: _File, tensor: Tensor) -> None:
         self.order = _by_stride(tensor)
         array = tensor.detach().permute(self.order).numpy()
         self.shape, self.kind = array.shape, array.dtype
-        array.tofile(path)
+        self.file = file
+        self.place, self.room = file.put(array.reshape(-1).data.cast("B"))
 
     def read(self) -> Tensor:
-        stored = torch.from_numpy(np.fromfile(self.path, dtype=self.kind).reshape(self.shape))
-        return stored.permute([self.order.index(axis) for axis in range(len(self.order))])
+        array = np.empty(self.shape, self.kind)
+        self.file.take(self.place, array.reshape(-1).data.cast("B"))
+        return torch.from_numpy(array).permute([self.order.index(axis) for axis in range(len(self.order))])
 
     def __del__(self) -> None:
-        self.path.unlink(missing_ok=True)
+        if hasattr(self, "room"):
+            self.file.give_back(self.place, self.room)
 
 
 def _by_stride(tensor: Tensor) -> list[int]:
@@ -60,6 +110,7 @@ class Scratch:
         self.smallest = smallest
         self.written = 0
         self._count = 0
+        self._kept = _File(self.folder / "kept.bin")
         #: Tensors of each piece by their address. They are held: an address must not come to mean something else.
         self._mapped: dict[int, dict[int, Tensor]] = defaultdict(dict)
         self._system = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
@@ -93,7 +144,7 @@ class Scratch:
         if small or tensor.is_sparse or self.knows(tensor) or not tensor.permute(_by_stride(tensor)).is_contiguous():
             return tensor
         self.written += tensor.numel() * tensor.element_size()
-        return _Stored(self._next(), tensor)
+        return _Stored(self._kept, tensor)
 
     def _unpack(self, kept: Tensor | _Stored) -> Tensor:
         return kept.read() if isinstance(kept, _Stored) else kept
@@ -117,4 +168,5 @@ class Scratch:
         return self.folder / f"{self._count}.bin"
 
     def close(self) -> None:
+        self._kept.close()
         shutil.rmtree(self.folder, ignore_errors=True)

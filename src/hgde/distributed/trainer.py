@@ -106,12 +106,18 @@ def _flat_gradient(learner: Learner) -> Tensor:
 
 
 def _problem(crew: Crew, task: Task) -> Problem:
-    """The problem as far as scores need it: the truth of all pieces, in their order. No rank has the graph."""
+    """The problem as far as scores need it: the truth of what is scored, of all pieces in their order.
+
+    Every rank holds it, so it is all there is: no rank has the graph, and the truth that is learned from stays with
+    the pieces.
+    """
     parts = {}
     for name in PARTS:
-        every = crew.gather({number: piece.parts[name].truth for number, piece in crew.pieces.items()})
-        truth = torch.cat(every)
-        parts[name] = Part(torch.arange(len(truth)), truth)
+        if name == "train":
+            truth = next(iter(crew.pieces.values())).parts[name].truth[:0]
+        else:
+            truth = torch.cat(crew.gather({number: piece.parts[name].truth for number, piece in crew.pieces.items()}))
+        parts[name] = Part(torch.zeros(1, dtype=torch.int64).expand(len(truth)), truth)  # how many, not which
     facts = crew.partition.facts
     nothing = Graph(torch.zeros(1, dtype=torch.int64), torch.zeros(0, dtype=torch.int64))
     return Problem(task, nothing, parts, str(facts["split"]), str(facts["split_hash"]))

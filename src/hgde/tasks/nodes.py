@@ -113,7 +113,9 @@ class NodeClassification(Task):
         """The problem on a split at hand. ``allow_overlap`` admits the literature's faulty splits that share nodes."""
         labels = dataset.labels
         if labels is None:
-            raise TaskError(f"{dataset.name} has no labels; use task 'links', or give a column of labels")
+            raise TaskError(
+                f"{dataset.name} has no labels; add a column label, choose one with --label-column, or use --task links"
+            )
         if len(labels) != dataset.graph.num_nodes:
             raise TaskError(f"there are {len(labels)} labels for {dataset.graph.num_nodes} nodes")
         check_split(split, labels >= 0, allow_overlap=allow_overlap)

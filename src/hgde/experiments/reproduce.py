@@ -169,8 +169,8 @@ def write_index(results: Path) -> Path:
 
     lines = [
         "# Results", "",
-        "One page per table, one JSON file per cell with every run and every trial behind it. It is made, and can "
-        "be made again, by `hgde reproduce TABLE`; `hgde reproduce TABLE --quick` does a few runs again and compares.",
+        "One page per table, and one JSON file per cell with every run and every trial. `hgde reproduce TABLE` makes a "
+        "table; `hgde reproduce TABLE --quick` repeats a few of its runs and compares.",
         "Settings were chosen on validation parts alone. Figures called *published* are the paper's; all others were "
         "measured here.", "", "| table | what | cells | runs |", "| --- | --- | ---: | ---: |",
     ]  # fmt: skip

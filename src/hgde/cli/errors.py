@@ -50,7 +50,7 @@ def on_a_run(command: Callable[..., None]) -> Callable[..., None]:
     own = inspect.signature(command, eval_str=True)
     option = Annotated[
         list[str] | None,
-        typer.Option("--import", metavar="MODULE", help="Import this first: the run needs it, and you trust it."),
+        typer.Option("--import", metavar="MODULE", help="Import this trusted module first, if the run refers to it."),
     ]
     parameter = inspect.Parameter("modules", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
 

@@ -26,10 +26,10 @@ PRESETS = "presets"
 
 @friendly
 def list_entries(
-    kind: Annotated[str, typer.Argument(metavar="|".join((*KINDS, PRESETS)), help="Which kind of thing.")],
+    kind: Annotated[str, typer.Argument(metavar="|".join((*KINDS, PRESETS)), help="Kind of entry.")],
     settings: Annotated[bool, typer.Option("--settings", help="Also show the settings of each entry.")] = False,
 ) -> None:
-    """Name the entries of a kind, what each is, and who brought it."""
+    """List the entries of a kind, with a description and their origin."""
     from importlib import import_module
 
     from rich.console import Console

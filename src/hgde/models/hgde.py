@@ -41,14 +41,14 @@ class HGDESettings(Section):
 
     width: int = setting(16, "Dimension of the space.", at_least=1)
     space: Chosen = choice(SPACES, "ball", "Space that nodes are embedded in; encoder and flow have one each.")
-    time: float = setting(8.0, "How long to diffuse (T).", above=0)
+    time: float = setting(8.0, "Diffusion time T.", above=0)
     solver: Chosen = choice(SOLVERS, "heuler", "Solver (`hgde orders` compares them).", flag="method")
     gradient: Literal["backprop", "recompute"] = setting(
         "backprop",
-        "Store what every step computed, or compute it again (exact, one state per step in memory).",
+        "Store every step's intermediate values, or recompute them (exact, one state per step in memory).",
         choices=("backprop", "recompute"),
     )
-    diffusivity: Chosen = choice(DIFFUSIVITIES, "isotropic", "Weight of a neighbour.")
+    diffusivity: Chosen = choice(DIFFUSIVITIES, "isotropic", "How neighbours are weighted (`hgde list diffusivities`).")
     residual: bool = setting(True, "Mix each step with the state and the start by a weighted midpoint.")
     eta: tuple[float, float, float] = setting(
         (1.0, 0.6, 0.1), "Weights of step, state and start in the residual.", inert=_without_residual
@@ -65,8 +65,7 @@ class HGDESettings(Section):
     encoder_activation: str = setting("identity", "Activation after each layer of the encoder.", choices=ACTIVATIONS)
     encoder_bends_last: bool = setting(
         True,
-        "Whether that activation also follows the encoder's last layer; without it, points lie on all sides of the "
-        "origin.",
+        "Apply that activation after the encoder's last layer too; without it, points lie on all sides of the origin.",
         inert=lambda s: "the encoder has no activation" if s.encoder_activation == "identity" else None,
     )
     dropout: float = setting(0.5, "Dropout on the input features.", at_least=0, below=1)

@@ -43,13 +43,13 @@ class LinkSettings(Section):
     )
     fermi_t: float = setting(
         1.0,
-        "Fermi-Dirac decoder: how softly probability falls with distance.",
+        "Fermi-Dirac decoder: temperature; larger means that probability falls more slowly with distance.",
         above=0,
         inert=_only_fermi_dirac,
     )
     learn_fermi: bool = setting(
         False,
-        "Fermi-Dirac decoder: train both numbers.",
+        "Fermi-Dirac decoder: train both parameters.",
         inert=_only_fermi_dirac,
     )
     hidden_edges: float = setting(
@@ -70,7 +70,7 @@ class LinkSettings(Section):
     )
     negatives_per_edge: int = setting(
         100,
-        "How many hard negatives every edge is ranked among.",
+        "Number of hard negatives each edge is ranked against.",
         above=1,
         inert=lambda s: "negatives are random, one for each edge" if s.negatives != "hard" else None,
     )

@@ -26,7 +26,7 @@ class NodeSettings(Section):
         "auto", "Score to choose the epoch by and to report first (`hgde list metrics`; auto: accuracy)."
     )
     labels_per_class: int | None = setting(
-        None, "Few-label split with so many training labels per class instead of the data set's own.", above=0
+        None, "Number of training labels per class, in a few-label split instead of the data set's own.", above=0
     )
     class_weight: str = setting(
         "none",
@@ -40,7 +40,7 @@ class NodeSettings(Section):
     )
     consistency_temperature: float = setting(
         0.5,
-        "Below 1, the passes are drawn to a sharper version of their mean.",
+        "Below 1, the passes are pulled towards a sharpened version of their mean.",
         above=0,
         inert=lambda s: "consistency is 0" if s.consistency == 0 else None,
     )

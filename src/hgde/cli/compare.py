@@ -78,6 +78,6 @@ def compare(
     for line in footnotes(comparison):
         console.print(f"- {line}", style="dim")
     console.print(f"\n[bold]{comparison.advice}[/bold]")
-    console.print(f"the page: {files[-1]} (tables beside it)", soft_wrap=True)
+    console.print(f"the page: {files[-1]} (tables in the same folder)", soft_wrap=True)
     if not any(row.scores for row in comparison.rows):
         raise typer.Exit(1)

@@ -23,7 +23,7 @@ def list_datasets(data_root: Root = None) -> None:
     from hgde.data.loading import at_hand
     from hgde.data.spec import DATASETS
 
-    table = Table("name", "what", "nodes", "edges", "classes", "at hand", title="data sets", box=None)
+    table = Table("name", "what", "nodes", "edges", "classes", "local", title="data sets", box=None)
     table.columns[0].no_wrap = True  # names are typed; in a narrow terminal the description gives way
     for column in table.columns[2:5]:
         column.justify, column.no_wrap = "right", True
@@ -58,7 +58,7 @@ def describe(name: Annotated[str, typer.Argument(help="Name of a data set.")], d
         "cite": spec.citation,
         "address": spec.address,
         "package": spec.package.requirement if spec.package else "",
-        "at hand": at_hand(spec, data_root) or "no",
+        "local": at_hand(spec, data_root) or "no",
         "notes": spec.notes,
     }
     if spec.expected is not None:

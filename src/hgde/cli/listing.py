@@ -43,7 +43,7 @@ def list_entries(
         _list_presets()
         return
     if kind not in KINDS:
-        raise RegistryError(f"there is no list of {kind!r}; there are lists of {', '.join((*KINDS, PRESETS))}")
+        raise RegistryError(f"unknown kind {kind!r}; choose one of {', '.join((*KINDS, PRESETS))}")
     module, _, name = KINDS[kind].partition(":")
     registry: Any = getattr(import_module(module), name)
     table = Table("name", "what", "from", title=kind)

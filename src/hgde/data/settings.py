@@ -31,7 +31,7 @@ def _only_with_files(settings: DataSettings) -> str | None:
     if settings.edges is not None:
         return _only_registered(settings)
     kind = _registered_kind(settings)
-    return f"the data set {settings.name} is made on the spot" if kind in ("generated", "builtin") else None
+    return f"the data set {settings.name} is simulated" if kind in ("generated", "builtin") else None
 
 
 def _registered_kind(settings: DataSettings) -> str | None:

@@ -86,7 +86,7 @@ def _why_not(data: Data) -> str | None:
     except DataError:
         return f"there is no data set {data.name}"
     if at_hand(spec) is None and not spec.files:
-        return f"{data.name} is not at hand (name its folder with HGDE_DATA)"
+        return f"{data.name} is not available (set HGDE_DATA to its folder)"
     return None
 
 

@@ -113,7 +113,7 @@ class RunFolder:
         try:
             yield
         except WriteError as error:
-            kept = f"all before is kept; then go on with hgde train --resume {self.path}"
+            kept = f"everything so far is kept; then resume with hgde train --resume {self.path}"
             words = kept if self.exists else "nothing is kept; then train again"
             raise WriteError(f"{error}. Make room, or choose another disk: {words}") from error
 

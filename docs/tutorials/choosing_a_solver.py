@@ -39,8 +39,8 @@ for name in ("heuler", "hrk4", "euler", "midpoint", "heun", "rk4", "explicit_ada
     print(f"{name:16s} {declared:8d} {order:8.1f} {errors[1]:16.1e} {solution.statistics.evaluations:12d}")
 
 # %% [markdown]
-# `hrk4` has four stages and order one: its slopes are `log_h F(stage)`, which include the displacement to the stage. It is
-# kept because the paper uses it; [How it works](../how-it-works.md) shows why.
+# `hrk4` has four stages and order one: its slopes are `log_h F(stage)`, which include the displacement to the stage.
+# It is kept because the paper uses it. [How it works](../how-it-works.md) explains its order.
 #
 # ## Tolerances
 #

@@ -1,8 +1,8 @@
 """# Larger than memory
 
 A graph that does not fit into memory is cut into pieces on disk. Training reports in advance how it will run: exact
-with everything in memory, exact with the data for gradients on disk, or, if even that does not fit, in batches of pieces,
-which is not exact. On the command line:
+with everything in memory, exact with the data for gradients on disk, or, if even that does not fit, in batches of
+pieces, which is not exact. On the command line:
 
 ```bash
 hgde partition --edges edges.parquet --nodes nodes.parquet --stream --out parts

@@ -7,8 +7,8 @@ line, in settings, in estimators, in searches.
 # %% [markdown]
 # ## The weight
 #
-# Here nearer neighbours pull more: `a_ij` is proportional to `exp(-d(z_i, z_j) / reach)`, each row summing to less than one, so
-# that a step does not overshoot. Its one setting is declared in the class.
+# Here nearer neighbours pull more: `a_ij` is proportional to `exp(-d(z_i, z_j) / reach)`, each row summing to less
+# than one, so that a step does not overshoot. Its one setting is declared in the class.
 
 # %%
 from dataclasses import dataclass

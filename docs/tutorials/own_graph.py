@@ -72,8 +72,8 @@ print(page.name, f"{page.stat().st_size / 1e6:.1f} MB")
 # %% [markdown]
 # ## Use it
 #
-# `hgde predict run --out predictions.csv` and, on another graph, `--edges other.csv --nodes others.csv`. The folder holds
-# the model, its preprocessing and a copy of the data; it can be moved to another machine.
+# `hgde predict run --out predictions.csv` and, on another graph, `--edges other.csv --nodes others.csv`. The folder
+# holds the model, its preprocessing and a copy of the data; it can be moved to another machine.
 
 # %%
 from hgde import pipeline

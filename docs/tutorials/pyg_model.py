@@ -1,7 +1,7 @@
 """# A PyG model with HGDEConv
 
-`HGDEConv` takes and returns Euclidean features, as PyG's layers do, and diffuses on the ball in between. It drops into a
-model that you have.
+`HGDEConv` takes and returns Euclidean features, as PyG's layers do, and diffuses on the ball in between. It fits
+into an existing model.
 """
 
 # %%

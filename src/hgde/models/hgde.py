@@ -72,17 +72,18 @@ class HGDESettings(Section):
     state_dropout: float = setting(0.0, "Dropout on the encoded nodes before they diffuse.", at_least=0, below=1)
     start_distance: float = setting(
         1.0,
-        "Distance from the origin, on average, that encoded nodes start at whatever the scale of the features (0: "
-        "wherever the weights drawn put them).",
+        "Mean initial distance of the encoded nodes from the origin, whatever the scale of the "
+        "features (0: as the random weights give it).",
         at_least=0,
     )
     hidden_dropout: float = setting(0.0, "Dropout on the embedding before the decoder of nodes.", at_least=0, below=1)
     own_readout: bool = setting(
         False,
-        "Read out a node's own encoded features as well, apart from what came along its edges; for classes and values.",
+        "Also read out a node's own encoded features, separately from what it received along its "
+        "edges; for classes and values.",
     )
     labels: bool = setting(
-        False, "Read the training labels around a node as well, its own left out; for classes on a graph at hand."
+        False, "Also use the training labels around a node, except its own; for classes, on the training graph."
     )
 
 

@@ -54,18 +54,18 @@ class LinkSettings(Section):
     )
     hidden_edges: float = setting(
         0.0,
-        "Share of the training edges that is hidden from the flow each epoch and alone learned from (0: learn from "
-        "all, diffuse along all).",
+        "Share of the training edges hidden from the flow each epoch; only these are learned "
+        "from (0: learn from all, diffuse along all).",
         at_least=0,
         below=1,
     )
     structure: bool = setting(
         False,
-        "Look at the graph around a pair as well: common neighbours and degrees, the pair's own edge left out.",
+        "Also use the graph around a pair: common neighbours and degrees, ignoring the pair's own edge.",
     )
     negatives: str = setting(
         "random",
-        "Non-edges to tell edges from when scoring: any pair, or for every edge pairs that heuristics find likely.",
+        "Non-edges used for scoring: random pairs, or for each edge pairs that heuristics rank as likely (hard).",
         choices=("random", "hard"),
     )
     negatives_per_edge: int = setting(

@@ -30,12 +30,12 @@ class NodeSettings(Section):
     )
     class_weight: str = setting(
         "none",
-        "How much a class counts in the loss: none (all nodes alike), balanced (rare classes as much as frequent "
-        "ones), or class=weight,class=weight (others 1).",
+        "Weights of the classes in the loss: none (all nodes alike), balanced (rare classes as much "
+        "as frequent ones), or class=weight,class=weight (others 1).",
     )
     consistency: float = setting(
         0.0,
-        "Weight of the agreement of two passes with dropout of their own, over labelled and unlabelled nodes (0: off).",
+        "Weight of the agreement between two dropout passes on labelled and unlabelled nodes (0: off).",
         at_least=0,
     )
     consistency_temperature: float = setting(

@@ -98,7 +98,7 @@ def test_words_of_train(words, message, named, tmp_path, monkeypatch):
         ("train --data-options nodes=3", "has no option 'nodes'"),
         ("train --data-options num_nodes=-5", "num_nodes"),
         ("train --resume nowhere", "is not the folder of a run"),
-        ("list wines", "there are lists of models"),
+        ("list wines", "choose one of models"),
         ("info", "name a data set with --data"),
         ("nonsense", "nonsense"),
     ],

@@ -25,7 +25,7 @@ exact = odeint(field, x0, [0.0, 2.0], manifold=ball, method="dopri5", rtol=1e-11
 # %% [markdown]
 # ## Fixed steps
 #
-# The distance to the answer when the step is halved tells the order: a method of order `p` gets `2^p` times closer.
+# Halving the step shows the order: the error of a method of order `p` falls by a factor of `2^p`.
 
 # %%
 print(f"{'method':16s} {'declared':>8s} {'measured':>8s} {'error, 32 steps':>16s} {'evaluations':>12s}")
@@ -39,12 +39,12 @@ for name in ("heuler", "hrk4", "euler", "midpoint", "heun", "rk4", "explicit_ada
     print(f"{name:16s} {declared:8d} {order:8.1f} {errors[1]:16.1e} {solution.statistics.evaluations:12d}")
 
 # %% [markdown]
-# `hrk4` has four stages and order one: its slopes are `log_h F(stage)`, which contain the way to the stage. It is kept
-# because the paper's results were made with it; [How it works](../how-it-works.md) shows why.
+# `hrk4` has four stages and order one: its slopes are `log_h F(stage)`, which include the displacement to the stage.
+# It is kept because the paper uses it. [How it works](../how-it-works.md) explains its order.
 #
 # ## Tolerances
 #
-# Adaptive methods take steps as long as the tolerance allows, and say what they did.
+# Adaptive methods take steps as long as the tolerance allows, and report their statistics.
 
 # %%
 for rtol in (1e-3, 1e-6, 1e-9):

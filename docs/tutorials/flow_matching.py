@@ -64,8 +64,8 @@ print(f"loss: {sum(losses[:20]) / 20:.2f} at first, {sum(losses[-20:]) / 20:.2f}
 # %% [markdown]
 # ## Sample
 #
-# The field is integrated on the manifold; every point of the way is a point of the ball. `recompute` would keep the
-# memory of a gradient at one state per step.
+# The field is integrated on the manifold; every point along the way lies in the ball. For gradients,
+# `gradient="recompute"` stores only one state per step.
 
 # %%
 with torch.no_grad():

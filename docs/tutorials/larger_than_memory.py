@@ -1,21 +1,21 @@
 """# Larger than memory
 
-A graph that does not fit into memory is cut into pieces on disk. Training says beforehand which way it takes: exact
-with everything in memory, exact with what gradients need on disk, or, where even that does not fit, in batches of
-pieces, which is not exact. From the command line it is two commands:
+A graph that does not fit into memory is cut into pieces on disk. Training reports in advance how it will run: exact
+with everything in memory, exact with the data for gradients on disk, or, if even that does not fit, in batches of
+pieces, which is not exact. On the command line:
 
 ```bash
 hgde partition --edges edges.parquet --nodes nodes.parquet --stream --out parts
 hgde train --partitioned parts --memory 4GiB
 ```
 
-Here is the same in Python, on a graph that is small enough to watch.
+The same in Python, on a small graph:
 """
 
 # %% [markdown]
 # ## Cut the graph
 #
-# Data, preprocessing, task and split are settled now; they are part of the pieces.
+# Data, preprocessing, task and split are fixed now; they are stored with the pieces.
 
 # %%
 import tempfile
@@ -45,8 +45,8 @@ print(f"test {summary.metric.name}: {100 * summary.mean():.1f} %")
 # %% [markdown]
 # ## Use it
 #
-# The run folder is one like any other: `hgde predict` takes it, and so does `load`. Predictions are written piece by
-# piece, so that a graph that did not fit in training need not fit now.
+# The run folder is like any other: `hgde predict` and `load` accept it. Predictions are written piece by piece, so the
+# graph does not have to fit into memory here either.
 
 # %%
 from hgde.distributed.predicting import Predictor

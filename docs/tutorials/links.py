@@ -7,7 +7,7 @@ its points (`hgde train --task links` does the same).
 # %% [markdown]
 # ## Train
 #
-# 85 % of the edges are trained on, 5 % choose the epoch, 10 % test, each beside as many pairs that are not linked.
+# 85 % of the edges are for training, 5 % for choosing the epoch, 10 % for testing, each with as many unlinked pairs.
 
 # %%
 from hgde import fit, make_settings
@@ -25,10 +25,10 @@ result = fit(settings)
 print(f"hgde: test ROC AUC {100 * result.summary.scores('roc_auc')[0]:.1f} %")
 
 # %% [markdown]
-# ## Does it beat what costs nothing?
+# ## Does it beat heuristics?
 #
-# Common neighbours, paths and likeness of features need no training. They stand beside every run on links in
-# `hgde report`, and are had from Python. On graphs full of triangles they are hard to beat: look before you train.
+# Common neighbours, paths and feature similarity need no training. `hgde report` shows their scores for every run on
+# links, and they are available in Python. On graphs with many triangles they are hard to beat: check before you train.
 
 # %%
 from hgde.tasks.baselines import baseline_scores

@@ -7,8 +7,8 @@ line, in settings, in estimators, in searches.
 # %% [markdown]
 # ## The weight
 #
-# Ours pulls by nearness: `a_ij` proportional to `exp(-d(z_i, z_j) / reach)`, each row summing to less than one, so that
-# a step stays inside what a node sees. Its one setting is declared beside it.
+# Here nearer neighbours pull more: `a_ij` is proportional to `exp(-d(z_i, z_j) / reach)`, each row summing to less
+# than one, so that a step does not overshoot. Its one setting is declared in the class.
 
 # %%
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class ByDistance(Diffusivity):
 # %% [markdown]
 # ## Use it
 #
-# By name, with its setting, beside the built-in one.
+# By name, with its setting, compared with the built-in one.
 
 # %%
 from hgde import fit, make_settings
@@ -63,4 +63,4 @@ for name in ({"name": "isotropic"}, {"name": "by-distance", "reach": 2.0}):
 
 # %% [markdown]
 # To ship it, put the class into a package with an entry point `hgde.diffusivities`; see
-# [Extending](../extending.md). The tests that a diffusivity must pass are listed there.
+# [Extending](../extending.md).

@@ -1,13 +1,13 @@
 """# Your own graph
 
-From two CSV files to predictions and a page about them. Everything here has a command too; it stands in the comments.
+From two CSV files to predictions and a report. Everything here can also be done by a command, given above each cell.
 """
 
 # %% [markdown]
 # ## The files
 #
 # Edges name two nodes each. The table of nodes has an `id`, a `label` (empty where it is not known) and any number of
-# feature columns: numbers, words or empty cells. We simulate an epidemic on a tree of contacts, so that there is
+# feature columns: numbers, words or empty cells. We simulate an epidemic on a tree of contacts, to have
 # something to read.
 
 # %%
@@ -36,9 +36,8 @@ print((folder / "nodes.csv").read_text().splitlines()[1][:60], "...")
 #
 # `hgde train --edges edges.csv --nodes nodes.csv --seeds 2 --out run`
 #
-# Labelled nodes are split at random into parts for training, validation and testing (a column `split` of your own is
-# taken instead where there is one). Where you set nothing, the model's presets compete on your validation part; here
-# one is named, to be quick.
+# Labelled nodes are split at random into parts for training, validation and testing (a column
+# `split` overrides this). By default the preset is chosen on the validation part; here one is named, to be quick.
 
 # %%
 from hgde import fit, make_settings
@@ -58,8 +57,8 @@ print(f"test {summary.metric.name}: {100 * summary.mean():.1f} ± {100 * summary
 # %% [markdown]
 # ## Look at it
 #
-# `hgde report run` writes one HTML file that needs no network: scores beside baselines that cost nothing, curves,
-# confusion matrix, calibration, the disk to move about in, the worst mistakes, and how to do it again.
+# `hgde report run` writes one HTML file that works offline: scores next to baselines that need no training, curves,
+# confusion matrix, calibration, the interactive disk, the worst mistakes, and the command that repeats the run.
 
 # %%
 from hgde.report.from_run import report_of_run
@@ -73,8 +72,8 @@ print(page.name, f"{page.stat().st_size / 1e6:.1f} MB")
 # %% [markdown]
 # ## Use it
 #
-# `hgde predict run --out predictions.csv` and, on another graph, `--edges other.csv --nodes more.csv`. The folder holds
-# the model, its preprocessing and a copy of the data; it can be moved to another machine.
+# `hgde predict run --out predictions.csv` and, on another graph, `--edges other.csv --nodes others.csv`. The folder
+# holds the model, its preprocessing and a copy of the data; it can be moved to another machine.
 
 # %%
 from hgde import pipeline

@@ -1,7 +1,7 @@
 """# A PyG model with HGDEConv
 
-`HGDEConv` takes and gives Euclidean features, as PyG's layers do, and diffuses on the ball in between. It drops into a
-model that you have.
+`HGDEConv` takes and returns Euclidean features, as PyG's layers do, and diffuses on the ball in between. It fits
+into an existing model.
 """
 
 # %%
@@ -30,8 +30,8 @@ class Net(nn.Module):
 
 
 # %% [markdown]
-# Parameters that are points of the ball are geoopt's, so geoopt's optimisers train everything; the curvature is learned
-# with the rest.
+# Parameters that are points of the ball are geoopt's, so geoopt's optimisers train everything, including the
+# curvature.
 
 # %%
 import geoopt

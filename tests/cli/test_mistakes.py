@@ -98,7 +98,7 @@ def test_words_of_train(words, message, named, tmp_path, monkeypatch):
         ("train --data-options nodes=3", "has no option 'nodes'"),
         ("train --data-options num_nodes=-5", "num_nodes"),
         ("train --resume nowhere", "is not the folder of a run"),
-        ("list wines", "there are lists of models"),
+        ("list wines", "choose one of models"),
         ("info", "name a data set with --data"),
         ("nonsense", "nonsense"),
     ],
@@ -129,7 +129,7 @@ def test_a_bad_graph_is_refused_before_anything_is_written(tmp_path):
 
 
 def test_a_folder_in_use(named, run):
-    assert "holds a run already" in hgde("train", *named, *QUICK, "--out", run, code=2)
+    assert "already holds a run" in hgde("train", *named, *QUICK, "--out", run, code=2)
 
 
 def test_a_folder_that_cannot_be_made(named, tmp_path):

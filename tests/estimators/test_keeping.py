@@ -52,7 +52,7 @@ def test_saved_and_loaded(cls, tmp_path):
     assert read.get_params() == model.get_params()
     assert read.best_epoch_ == model.best_epoch_
     assert list(read.feature_names_in_) == list(FRAME.columns)
-    with pytest.raises(RunError, match="holds a run already"):
+    with pytest.raises(RunError, match="already holds a run"):
         model.save(tmp_path / "model")
     other = HGDEEmbedder if cls is not HGDEEmbedder else HGDEClassifier
     with pytest.raises(RunError, match=f"holds a {cls.__name__}, not a {other.__name__}"):

@@ -207,7 +207,7 @@ def test_class_weights_are_read_back(tmp_path):
 class TestRefusals:
     def test_a_folder_that_holds_a_run(self, tmp_path):
         fit(NODES.replace({"training.epochs": 1}), tmp_path)
-        with pytest.raises(RunError, match="holds a run already"):
+        with pytest.raises(RunError, match="already holds a run"):
             fit(NODES, tmp_path)
 
     def test_refused_data_leaves_no_folder(self, dataset, tmp_path):

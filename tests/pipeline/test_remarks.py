@@ -20,11 +20,11 @@ BASE = {
     "run": {"threads": 1},
 }
 WORDS = {
-    "near chance": "about what guessing gives",
+    "near chance": "is close to guessing",
     "all equal": "every node is predicted to be",
     "projected": "projected back from the boundary",
-    "far above": "learns by heart",
-    "curvature": "to the end of its range",
+    "far above": "the model overfits",
+    "curvature": "to the limit of its range",
 }
 
 

@@ -21,19 +21,19 @@ def bench(
         ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option(help="Small sizes, to see that everything runs; the figures mean little.")
+        bool, typer.Option(help="Small sizes, to check that everything runs; the figures mean little.")
     ] = False,
     threads: Annotated[int, typer.Option(help="Threads of torch and of the kernels.", min=1)] = 2,
     output: Annotated[Path, typer.Option(help="Where to write the figures as JSON.")] = Path("bench.json"),
     plots: Annotated[
         Path | None,
-        typer.Option(help="Draw cost and roofline into this folder instead, from measurements of their own."),
+        typer.Option(help="Measure and plot cost and roofline into this folder instead."),
     ] = None,
     before: Annotated[
         Path | None, typer.Option(help="Figures of an earlier run; a row worse by more than a tenth is marked.")
     ] = None,
 ) -> None:
-    """Measure speed and memory against peers on this machine, beside the bars the package is held to."""
+    """Measure speed and memory against other packages on this machine, and compare with the targets."""
     import json
     from dataclasses import asdict
 

@@ -22,26 +22,28 @@ def compare(
     given: dict[str, Any],
     models: Annotated[
         str | None,
-        typer.Option("--models", help="Systems to compare, such as hgde,gcn,label-propagation (default: a handful)."),
+        typer.Option(
+            "--models", help="Systems to compare, such as hgde,gcn,label-propagation (default: a small selection)."
+        ),
     ] = None,
-    trials: Annotated[int, typer.Option("--trials", min=1, help="Settings tried per system; 1: presets alone.")] = 8,
+    trials: Annotated[int, typer.Option("--trials", min=1, help="Settings tried per system; 1: presets only.")] = 8,
     minutes: Annotated[
-        float | None, typer.Option("--minutes", min=0.1, help="For everything together, shared evenly.")
+        float | None, typer.Option("--minutes", min=0.1, help="Time limit for everything together, shared evenly.")
     ] = None,
-    splits: Annotated[int | None, typer.Option("--splits", min=1, help="How many splits (default: five).")] = None,
+    splits: Annotated[int | None, typer.Option("--splits", min=1, help="Number of splits (default: five).")] = None,
     seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Seeds per split (default: five runs).")] = None,
     workers: Workers = None,
     slurm: Slurm = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder to keep it in (default: compare/DATA-TASK).")
+        Path | None, typer.Option("--out", help="Folder for the results (default: compare/DATA-TASK).")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the table only.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Which model is right for a graph, and is curvature worth anything on it?
+    """Compare models on a graph, and measure whether curvature helps.
 
     Same splits, same inputs, the same tuning budget for every system, scored on validation alone; then several runs and
-    a paired test. Stopped or not, the same command goes on with it.
+    a paired test. Run the same command again to continue.
 
     [bold]Examples[/bold]
 
@@ -76,6 +78,6 @@ def compare(
     for line in footnotes(comparison):
         console.print(f"- {line}", style="dim")
     console.print(f"\n[bold]{comparison.advice}[/bold]")
-    console.print(f"the page: {files[-1]} (tables beside it)", soft_wrap=True)
+    console.print(f"the page: {files[-1]} (tables in the same folder)", soft_wrap=True)
     if not any(row.scores for row in comparison.rows):
         raise typer.Exit(1)

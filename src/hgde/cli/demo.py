@@ -14,13 +14,15 @@ from hgde.cli.use import AsJson, print_json
 @friendly
 def demo(
     out: Annotated[Path, typer.Option("--out", help="Folder for the page, tables and runs.")] = Path("hgde-demo"),
-    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes (default: the cores).")] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, help="Number of processes (default: number of cores).")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the result only.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """A simulated epidemic and a taxonomy, made on the spot: HGDE beside simpler models, three seeds, and a page.
+    """Train HGDE and simpler models on a simulated epidemic and a taxonomy, three seeds each, and write a page.
 
-    Well within a minute. The same command again goes on where it was stopped.
+    Takes well under a minute. If it is interrupted, run the same command again to continue.
     """
     import os
 
@@ -45,9 +47,9 @@ def demo(
         console.print(f"[bold]{title}[/bold]: {facts[0].partition(': ')[2] if facts else ''}")
         console.print(terminal(comparison))
         console.print(f"{comparison.advice}\n")
-    console.print(
-        "Few epochs, settings as they come: to decide about a graph of your own, use [bold]hgde compare[/bold]."
-    )
+    console.print("Few epochs, untuned settings; to choose a model for your own graph, use [bold]hgde compare[/bold].")
     console.print(f"Tables and data are in {out}, which was made in {result.seconds:.0f} s.", soft_wrap=True)
     console.print("Your own graph: hgde train --edges edges.csv --nodes nodes.csv", soft_wrap=True)
-    console.print(f"The taxonomy in the disk, root inside, leaves outside: open [bold]{result.page}[/bold]")
+    console.print(
+        f"The taxonomy in the disk, root at the centre, leaves near the boundary: open [bold]{result.page}[/bold]"
+    )

@@ -50,7 +50,7 @@ def on_a_run(command: Callable[..., None]) -> Callable[..., None]:
     own = inspect.signature(command, eval_str=True)
     option = Annotated[
         list[str] | None,
-        typer.Option("--import", metavar="MODULE", help="Import this first: the run needs it, and you trust it."),
+        typer.Option("--import", metavar="MODULE", help="Import this trusted module first, if the run refers to it."),
     ]
     parameter = inspect.Parameter("modules", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
 
@@ -103,7 +103,7 @@ def _words(error: Exception) -> str | None:
     if type(error).__module__.startswith("hgde."):
         return str(error)
     if isinstance(error, MemoryError) or any(words in str(error) for words in _NO_ROOM):
-        return "there is not enough memory for this; try a smaller width, a smaller graph, or another machine"
+        return "not enough memory; try a smaller width, a smaller graph, or another machine"
     if isinstance(error, OSError) and error.errno is not None:
         name = f"{str(error.filename)[:200]}: " if error.filename is not None else ""
         return f"{name}{error.strerror}"

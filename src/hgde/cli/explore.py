@@ -20,7 +20,7 @@ def explore(
     to_disk: Disk = None,
     open_it: Annotated[bool, typer.Option("--open", help="Open the page in your browser.")] = False,
 ) -> None:
-    """Write the embedding as a page to move about in: drag, zoom, search, select, play the diffusion.
+    """Write the embedding as an interactive page: drag, zoom, search, select, play the diffusion.
 
     It is one file that needs no network.
     """

@@ -26,10 +26,10 @@ PRESETS = "presets"
 
 @friendly
 def list_entries(
-    kind: Annotated[str, typer.Argument(metavar="|".join((*KINDS, PRESETS)), help="Which kind of thing.")],
+    kind: Annotated[str, typer.Argument(metavar="|".join((*KINDS, PRESETS)), help="Kind of entry.")],
     settings: Annotated[bool, typer.Option("--settings", help="Also show the settings of each entry.")] = False,
 ) -> None:
-    """Name the entries of a kind, what each is, and who brought it."""
+    """List the entries of a kind, with a description and their origin."""
     from importlib import import_module
 
     from rich.console import Console
@@ -43,7 +43,7 @@ def list_entries(
         _list_presets()
         return
     if kind not in KINDS:
-        raise RegistryError(f"there is no list of {kind!r}; there are lists of {', '.join((*KINDS, PRESETS))}")
+        raise RegistryError(f"unknown kind {kind!r}; choose one of {', '.join((*KINDS, PRESETS))}")
     module, _, name = KINDS[kind].partition(":")
     registry: Any = getattr(import_module(module), name)
     table = Table("name", "what", "from", title=kind)

@@ -13,23 +13,23 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 COMMANDS = {
-    "demo": ("hgde.cli.demo:demo", "The main job on data made on the spot, beside simpler models."),
+    "demo": ("hgde.cli.demo:demo", "HGDE and simpler models on two generated graphs."),
     "train": ("hgde.cli.train:train", "Train on a registered data set or your own graph."),
-    "partition": ("hgde.cli.partition:partition", "Cut a graph for training on several ranks or beyond memory."),
+    "partition": ("hgde.cli.partition:partition", "Partition a graph for training on several ranks or beyond memory."),
     "evaluate": ("hgde.cli.use:evaluate", "Score a trained run again."),
     "predict": ("hgde.cli.use:predict", "Predict nodes or links and write a table."),
     "embed": ("hgde.cli.use:embed", "Export the embedding of a trained run."),
     "report": ("hgde.cli.report:report", "A page about a trained run: scores, figures, the disk."),
-    "explore": ("hgde.cli.explore:explore", "The disk of a trained run, to move about in."),
+    "explore": ("hgde.cli.explore:explore", "An interactive disk of a trained run."),
     "energy": ("hgde.cli.use:energy", "Dirichlet energy along the diffusion of a trained run."),
     "info": ("hgde.cli.info:info", "Measure a graph: sizes, homophily, hyperbolicity."),
-    "list": ("hgde.cli.listing:list_entries", "Name the models, diffusivities, solvers, metrics, ... there are."),
+    "list": ("hgde.cli.listing:list_entries", "List the available models, diffusivities, solvers, metrics, ..."),
     "data": ("hgde.cli.data:data", "List, describe and fetch data sets."),
     "orders": ("hgde.cli.orders:orders", "Declared and measured order of every solver."),
-    "compare": ("hgde.cli.compare:compare", "Which model is right for a graph? Several, side by side."),
-    "tune": ("hgde.cli.tune:tune", "Search for settings on your own data."),
-    "reproduce": ("hgde.cli.reproduce:reproduce", "The published tables, ours beside published."),
-    "bench": ("hgde.cli.bench:bench", "Every speed and memory ratio beside its bar."),
+    "compare": ("hgde.cli.compare:compare", "Compare several models on a graph."),
+    "tune": ("hgde.cli.tune:tune", "Search for the best settings on your data."),
+    "reproduce": ("hgde.cli.reproduce:reproduce", "Reproduce the published tables."),
+    "bench": ("hgde.cli.bench:bench", "Speed and memory ratios against their targets."),
 }
 
 

@@ -17,7 +17,8 @@ from hgde.pipeline.settings import default_flat_settings, make_settings, owners_
 from hgde.sections import Leaf, nested, overlay, parse_assignment
 
 SettingsFile = Annotated[
-    Path | None, typer.Option("--settings", help="File of settings (TOML or JSON); options given here win over it.")
+    Path | None,
+    typer.Option("--settings", help="Settings file (TOML or JSON); options on the command line override it."),
 ]
 Assignments = Annotated[
     list[str] | None,
@@ -28,7 +29,7 @@ Modules = Annotated[
     typer.Option(
         "--import",
         metavar="MODULE",
-        help="Import this first: a file of settings or a run names what is in it.",
+        help="Import this trusted module first, if a settings file or a run refers to it.",
     ),
 ]
 _PANELS = {"data": "Data", "preprocessing": "Preprocessing", "task": "Task", "model": "Model", "training": "Training"}

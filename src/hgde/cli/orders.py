@@ -15,7 +15,7 @@ def orders(
         list[str] | None, typer.Option("--method", help="Only this method; may be given several times.")
     ] = None,
 ) -> None:
-    """Measure the order of every solver in the plane and on balls, and compare it with what is declared."""
+    """Measure the order of every solver on several spaces and compare it with the declared one."""
     from rich.console import Console
     from rich.table import Table
 

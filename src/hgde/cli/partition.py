@@ -26,9 +26,11 @@ def _partition(
     out: Annotated[Path, typer.Option("--out", help="Folder to write the partition to.")],
     pieces: Annotated[
         int | None,
-        typer.Option("--pieces", min=1, help="How many pieces (default: 12 or more); the largest number of ranks."),
+        typer.Option(
+            "--pieces", min=1, help="Number of pieces (default: 12 or more), which limits the number of ranks."
+        ),
     ] = None,
-    method: Annotated[str, typer.Option("--method", help="How to cut: metis, contiguous, random.")] = "metis",
+    method: Annotated[str, typer.Option("--method", help="Partitioning method: metis, contiguous, random.")] = "metis",
     ricci: Annotated[
         float | None,
         typer.Option("--ricci", help="Also store Ricci curvatures with this alpha, for the diffusivity ricci."),
@@ -42,9 +44,9 @@ def _partition(
     ] = 8,
     as_json: AsJson = False,
 ) -> None:
-    """Cut a graph into pieces on disk, for training on several ranks or beyond memory.
+    """Partition a graph into pieces on disk, for training on several ranks or beyond memory.
 
-    Data, preprocessing and task are settled here; model and training are chosen when a run is started on the folder.
+    Data, preprocessing and task are fixed here; model and training are chosen when a run starts on the folder.
 
     [bold]Examples[/bold]
 

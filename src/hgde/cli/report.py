@@ -18,18 +18,21 @@ FORMATS = {"html": ("html",), "md": ("md",), "json": ("json",), "all": ("html", 
 def report(
     run: Run,
     out: Annotated[Path | None, typer.Option("--out", help="Folder to write it to (default: RUN/report).")] = None,
-    form: Annotated[str, typer.Option("--format", metavar="html|md|json|all", help="Which form of it.")] = "all",
+    form: Annotated[str, typer.Option("--format", metavar="html|md|json|all", help="Output format.")] = "all",
     seed: Seed = None,
     to_disk: Disk = None,
     baselines: Annotated[
-        bool, typer.Option("--baselines/--no-baselines", help="Also score what costs nothing on the same split.")
+        bool,
+        typer.Option(
+            "--baselines/--no-baselines", help="Also score baselines that need no training on the same split."
+        ),
     ] = True,
     open_it: Annotated[bool, typer.Option("--open", help="Open the page in your browser.")] = False,
 ) -> None:
-    """Write a page about a trained run: one HTML file that needs no network, and the same as Markdown and JSON.
+    """Write a page about a trained run: one HTML file that works offline, and the same contents as Markdown and JSON.
 
-    Settings, data, scores beside baselines that cost nothing, curves, confusion matrix, calibration, energy, the disk
-    to move about in, the worst mistakes, warnings, and how to do it again.
+    It shows settings, data, scores next to baselines that need no training, curves, confusion matrix, calibration,
+    energy, the interactive disk, the worst mistakes, warnings, and the command that repeats the run.
     """
     from hgde.pipeline import RunError
     from hgde.progress import working

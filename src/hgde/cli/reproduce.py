@@ -28,30 +28,32 @@ def reproduce(
     ],
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", help="Only cells of this data, system or protocol; several narrow it down."),
+        typer.Option(
+            "--only", help="Only cells of this data set, system or protocol; repeat it to narrow down further."
+        ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Do a few stored runs again and say whether they agree; fails if not.")
+        bool, typer.Option("--quick", help="Repeat a few stored runs and check that they agree; fails if not.")
     ] = False,
     minutes: Annotated[float | None, typer.Option("--minutes", min=0.1, help="Stop after so long.")] = None,
     workers: Workers = None,
     slurm: Slurm = None,
-    retry: Annotated[bool, typer.Option("--retry", help="Do runs again that are recorded as failed.")] = False,
-    page: Annotated[bool, typer.Option("--page", help="Run nothing, only write the page anew.")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Repeat runs that are recorded as failed.")] = False,
+    page: Annotated[bool, typer.Option("--page", help="Run nothing, only rewrite the page.")] = False,
     results: Annotated[Path, typer.Option("--results", help="Folder of pages and records.")] = Path("results"),
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the result only.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run what is missing of a table, cheap cells first, and write its page: ours, published, verdict.
+    """Run the missing cells of a table, cheap ones first, and write its page: measured, published, verdict.
 
-    Every finished run is on disk at once; stopped or not, the same command goes on.
+    Every finished run is saved at once; run the same command again to continue.
 
     [bold]Examples[/bold]
 
       hgde reproduce nodes --only cora               all systems on Cora
       hgde reproduce hetero --only texas --only hgde-e
       hgde reproduce defaults --minutes 60
-      hgde reproduce nodes --quick                   do stored runs again: equal, within the spread, or different
+      hgde reproduce nodes --quick                   repeat stored runs: equal, within the spread, or different
       hgde reproduce figures                         the paper's figures, from stored runs
     """
     from rich.console import Console

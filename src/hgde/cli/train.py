@@ -21,24 +21,27 @@ from hgde.sections import overlay
 def train(
     settings: Settings,
     given: dict[str, Any],
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder to keep the run in (default: runs/DATA-TASK).")
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for the run (default: runs/DATA-TASK).")] = None,
     resume: Annotated[
         Path | None,
         typer.Option(
-            "--resume", metavar="RUN", help="Go on with the run in this folder; --epochs and --seeds may be raised."
+            "--resume", metavar="RUN", help="Resume the run in this folder; --epochs and --seeds may be raised."
         ),
     ] = None,
     partitioned: Annotated[
-        Path | None, typer.Option("--partitioned", metavar="FOLDER", help="Train on a graph that `hgde partition` cut.")
+        Path | None,
+        typer.Option("--partitioned", metavar="FOLDER", help="Train on a graph partitioned by `hgde partition`."),
     ] = None,
     ranks: Annotated[
-        int | None, typer.Option("--ranks", min=1, help="Processes on this machine to train a partition with.")
+        int | None, typer.Option("--ranks", min=1, help="Number of processes on this machine for a partition.")
     ] = None,
     memory: Annotated[
         str | None,
-        typer.Option("--memory", metavar="SIZE", help="Memory per rank on a partition, such as 8GiB; decides how."),
+        typer.Option(
+            "--memory",
+            metavar="SIZE",
+            help="Memory per rank on a partition, such as 8GiB; decides whether to work out of core.",
+        ),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the result only.")] = False,
     as_json: AsJson = False,
@@ -53,8 +56,8 @@ def train(
       hgde train --data pubmed --task links            predict links
       hgde train --edges e.csv --nodes n.csv --task regression --label-column income
       hgde train --model gcn --data cora               another model, same split
-      hgde train --resume runs/cora-nodes              go on where a run was stopped
-      hgde train --partitioned parts/big --ranks 4     a graph cut by hgde partition, on four processes
+      hgde train --resume runs/cora-nodes              resume an interrupted run
+      hgde train --partitioned parts/big --ranks 4     a partitioned graph, on four processes
     """
     from hgde import pipeline
     from hgde.cli.partition import partition_of_run, train_on_partition
@@ -70,7 +73,9 @@ def train(
         return
     if ranks is not None or memory is not None:
         named = "--ranks" if ranks is not None else "--memory"
-        raise RunError(f"{named} is for partitions: cut the graph first (hgde partition), then name it (--partitioned)")
+        raise RunError(
+            f"{named} is for partitions: make one first (hgde partition), then pass its folder (--partitioned)"
+        )
     try:
         with TrainingBar(quiet=quiet or as_json) as bar:
             if resume is not None:
@@ -78,7 +83,7 @@ def train(
             else:
                 result = pipeline.fit(settings, folder, reporter=bar)
     except KeyboardInterrupt:
-        typer.secho(f"go on with: hgde train --resume {folder}", fg="yellow", err=True)
+        typer.secho(f"resume with: hgde train --resume {folder}", fg="yellow", err=True)
         raise
     about = remarks(result)
     RunFolder(folder).write("remarks.json", about.to_dict())
@@ -103,7 +108,7 @@ def _print_result(summary: Summary, about: Remarks, folder: Path) -> None:
     if about.baselines:
         shown = {name: f"{100 * score:.1f}" if is_share else f"{score:.4g}" for name, score in about.baselines.items()}
         beside = ", ".join(f"{name} {score}" for name, score in shown.items())
-        console.print(f"without a model: {beside}", style="dim", soft_wrap=True)
+        console.print(f"baselines: {beside}", style="dim", soft_wrap=True)
     for warning in about.warnings:
         console.print(f"warning: {warning}", style="yellow", soft_wrap=True, markup=False)
     console.print(

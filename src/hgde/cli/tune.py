@@ -19,21 +19,23 @@ from hgde.pipeline import Settings
 def tune(
     settings: Settings,
     given: dict[str, Any],
-    trials: Annotated[int | None, typer.Option("--trials", min=1, help="How many settings to try.")] = None,
+    trials: Annotated[int | None, typer.Option("--trials", min=1, help="Number of settings to try.")] = None,
     minutes: Annotated[float | None, typer.Option("--minutes", min=0.1, help="How long to search.")] = None,
-    folds: Annotated[int, typer.Option("--folds", min=1, help="Splits or seeds that a trial is the mean of.")] = 2,
+    folds: Annotated[
+        int, typer.Option("--folds", min=1, help="Number of splits or seeds that a trial is averaged over.")
+    ] = 2,
     workers: Workers = None,
     slurm: Slurm = None,
     search_space: Annotated[
         Path | None, typer.Option("--search-space", help="A search space of your own (TOML) instead of the model's.")
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Folder to keep it in (default: tune/DATA-TASK).")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for the results (default: tune/DATA-TASK).")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the result only.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Search for settings on your own data, by the validation part alone, and write them to a file.
+    """Search for the best settings on your data, scored on the validation part alone, and write them to a file.
 
-    Options given here are kept as they are; the others are searched. Stopped or not, the same command goes on with it.
+    Settings given as options are fixed; the others are searched. Run the same command again to continue.
 
     [bold]Examples[/bold]
 

@@ -23,25 +23,29 @@ Disk = Annotated[
     typer.Option(
         "--to-disk",
         metavar="METHOD",
-        help="How more than two dimensions reach the disk: principal, horopca, stress, cosne.",
+        help="Projection of more than two dimensions to the disk: principal, horopca, stress, cosne.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead, for scripts.")]
 Nodes = Annotated[Path | None, typer.Option("--nodes", help="Another graph: its table of nodes.")]
 Partitioned = Annotated[
-    Path | None, typer.Option("--partitioned", metavar="FOLDER", help="A graph that `hgde partition` cut.")
+    Path | None, typer.Option("--partitioned", metavar="FOLDER", help="A graph partitioned by `hgde partition`.")
 ]
-RankCount = Annotated[int | None, typer.Option("--ranks", min=1, help="Processes on this machine for a partition.")]
+RankCount = Annotated[
+    int | None, typer.Option("--ranks", min=1, help="Number of processes on this machine for a partition.")
+]
 Memory = Annotated[
     str | None,
-    typer.Option("--memory", metavar="SIZE", help="On a partition: memory per rank, such as 8GiB; else out of core."),
+    typer.Option(
+        "--memory", metavar="SIZE", help="On a partition: memory per rank, such as 8GiB (default: out of core)."
+    ),
 ]
 
 
 @friendly
 @on_a_run
 def evaluate(run: Run, seed: Seed = None, as_json: AsJson = False) -> None:
-    """Score a trained run again on the parts of the data it was made with."""
+    """Score a trained run again on the parts of its own data."""
     from rich.console import Console
     from rich.table import Table
 
@@ -75,7 +79,7 @@ def predict(
     seed: Seed = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict every node (or given links) and write a table; what it came from stands in a JSON file beside it.
+    """Predict every node (or given links) and write a table, with a JSON file next to it that records its origin.
 
     Without [bold]--edges[/bold] the graph is the run's own copy, and each row has its truth and part. Columns of
     another table of nodes are matched by name.
@@ -113,14 +117,16 @@ def embed(
     ] = None,
     to: Annotated[
         str | None,
-        typer.Option("--to", metavar="ball|lorentz|klein|half-space", help="Model of hyperbolic space to write it in."),
+        typer.Option(
+            "--to", metavar="ball|lorentz|klein|half-space", help="Model of hyperbolic space for the coordinates."
+        ),
     ] = None,
     to_disk: Disk = None,
     export: Annotated[
         Path | None,
         typer.Option(
             "--export",
-            help="Also for other programs: .graphml or .gexf (Gephi), or a folder for TensorBoard's projector.",
+            help="Also export for other programs: .graphml or .gexf (Gephi), or a folder for TensorBoard's projector.",
         ),
     ] = None,
     edges: Edges = None,
@@ -131,13 +137,13 @@ def embed(
     seed: Seed = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Also draw it in the disk (.png, .svg, .pdf).")] = None,
 ) -> None:
-    """Export the points of the embedding, with the space and its curvature beside them.
+    """Export the points of the embedding, with the space and its curvature.
 
     [bold]Examples[/bold]
 
       hgde embed RUN --to lorentz --out points.csv
-      hgde embed RUN --to-disk stress --out disk.csv      two coordinates, with what it costs in truth
-      hgde embed RUN --export graph.gexf                  for Gephi, coordinates inside
+      hgde embed RUN --to-disk stress --out disk.csv      two coordinates; prints the distortion
+      hgde embed RUN --export graph.gexf                  for Gephi, with disk coordinates
       hgde embed RUN --export projector/                  for TensorBoard
     """
     from hgde.cli.embedding import embed_run
@@ -227,7 +233,7 @@ def _load(run: Path, seed: int | None) -> Fitted:
     try:
         check_unchanged(RunFolder(run), fitted.settings, own)
     except RunError as error:
-        typer.secho(f"warning: {error}; this run goes on with its own copy", fg="yellow", err=True)
+        typer.secho(f"warning: {error}; the run's own copy is used", fg="yellow", err=True)
     return fitted
 
 

@@ -12,11 +12,14 @@ if TYPE_CHECKING:
     from hgde.experiments.jobs import Crew
 
 Workers = Annotated[
-    int | None, typer.Option("--workers", min=1, help="Processes (default: the cores), or jobs in Slurm's queue.")
+    int | None,
+    typer.Option("--workers", min=1, help="Number of processes (default: number of cores), or of Slurm jobs."),
 ]
 Slurm = Annotated[
     str | None,
-    typer.Option("--slurm", metavar="OPTIONS", help="Run on a Slurm cluster: partition=cpu,mem_gb=8 and the like."),
+    typer.Option(
+        "--slurm", metavar="OPTIONS", help="Run on a Slurm cluster, with options such as partition=cpu,mem_gb=8."
+    ),
 ]
 
 

@@ -107,11 +107,11 @@ def check_names(given: list[str], needed: list[str], optional: set[str]) -> None
     absent = [name for name in needed if name not in there]
     unknown = [name for name in given if name not in wanted and name not in optional]
     if absent:
-        hint = f"; there is {', '.join(map(repr, unknown[:5]))}, which it does not know" if unknown else ""
+        hint = f"; the model does not know {', '.join(map(repr, unknown[:5]))}" if unknown else ""
         raise DataError(f"column {absent[0]!r} is missing, and the model was trained with it{hint}")
     if unknown:
         raise DataError(
-            f"column {unknown[0]!r} was not there when the model was trained; leave it out, or train again with it"
+            f"column {unknown[0]!r} was not among the training columns; leave it out, or train again with it"
         )
 
 
@@ -158,8 +158,8 @@ def _encode(code: ColumnCode, column: Column, out: Array, missing: str) -> None:
         )
     if absent.any() and missing == "indicator" and not code.indicator:
         warnings.warn(
-            f"column {code.name!r} misses {int(absent.sum())} values and missed none in training; the usual value is "
-            "taken for them",
+            f"column {code.name!r} has {int(absent.sum())} missing values and had none in training; the usual value is "
+            "used instead",
             DataWarning,
             stacklevel=2,
         )
@@ -187,7 +187,7 @@ def _encode_category(code: ColumnCode, column: Column, out: Array) -> None:
     if unknown.any():
         example = texts[int(unknown.argmax())]
         warnings.warn(
-            f"column {code.name!r} holds {int(unknown.sum())} values that were not there in training, such as "
+            f"column {code.name!r} holds {int(unknown.sum())} values not seen in training, such as "
             f"{example[:40]!r}; they count as no category",
             DataWarning,
             stacklevel=2,

@@ -85,7 +85,7 @@ def install(part: Path, target: Path, file: RemoteFile) -> None:
         part.unlink()
         raise DataError(
             f"{file.address} served {size} bytes that are not {file.name} as registered (wrong SHA-256); they were "
-            f"thrown away and {target} is as it was"
+            f"discarded and {target} is unchanged"
         ) from error
     with part.open("rb+") as stream:
         os.fsync(stream.fileno())
@@ -111,7 +111,7 @@ def _download(file: RemoteFile, part: Path, *, progress: Progress | None, timeou
         try:
             if _continue(file, part, before, progress, timeout):
                 return
-            reason = "the connection broke off"
+            reason = "the connection was lost"
         except urllib.error.HTTPError as error:
             if error.code == 416:
                 # Nothing lies beyond what is here: either it is complete, or it is not a prefix of the file.
@@ -123,7 +123,7 @@ def _download(file: RemoteFile, part: Path, *, progress: Progress | None, timeou
             reason = f"HTTP {error.code}"
         except (OSError, http.client.HTTPException) as error:
             if isinstance(getattr(error, "reason", error), socket.gaierror):
-                raise DataError(f"{file.name}: no way to {file.address} (offline?)") from None
+                raise DataError(f"{file.name}: cannot reach {file.address} (offline?)") from None
             reason = str(getattr(error, "reason", error)) or type(error).__name__
         progressed = part.exists() and part.stat().st_size > before
         idle_tries = 0 if progressed else idle_tries + 1

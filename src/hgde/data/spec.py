@@ -136,6 +136,7 @@ class DatasetSpec:
 DATASETS: Registry[DatasetSpec] = Registry(
     "data set", "datasets", home=("hgde.data.sets",), accepts=lambda value: isinstance(value, DatasetSpec)
 )
+"""Data sets by name (``hgde data list``), each a :class:`DatasetSpec`; :func:`register` adds one."""
 
 
 def register(spec: DatasetSpec) -> DatasetSpec:

@@ -61,6 +61,7 @@ def _accepts(value: Any) -> bool:
 
 _HOME = ("hgde.diffusion.diffusivities",)
 DIFFUSIVITIES: Registry[type[Diffusivity]] = Registry("diffusivity", "diffusivities", _HOME, _accepts)
+"""Subclasses of :class:`Diffusivity` by name (``hgde list diffusivities``); ``register`` adds one."""
 LOCAL: Registry[type[Diffusivity]] = Registry("local diffusivity", "local_diffusivities", _HOME, _accepts)
 """Those that weigh edges alone, which a global part can be mixed with."""
 

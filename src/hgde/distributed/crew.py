@@ -127,7 +127,7 @@ class Crew:
         if ranks.size > partition.num_pieces:
             raise RankError(
                 f"{partition.path} has {partition.num_pieces} pieces, which is the largest number of ranks; there are "
-                f"{ranks.size}. Cut the graph into more pieces (--pieces), or use fewer ranks"
+                f"{ranks.size}. Partition the graph into more pieces (--pieces), or use fewer ranks"
             )
         self.partition, self.ranks, self.learner, self.scratch = partition, ranks, learner, scratch
         self.cut = Cut(partition.starts, ranks.size)

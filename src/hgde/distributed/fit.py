@@ -243,7 +243,7 @@ def start_run(
     """
     run = None if folder is None else RunFolder(folder)
     if any(ranks.gather(run is not None and run.exists)):
-        raise RunError(f"{folder} holds a run already; go on with it (--resume {folder}) or choose another folder")
+        raise RunError(f"{folder} already holds a run; resume it (--resume {folder}) or choose another folder")
     return PartitionedRun(partition, settings_for(partition, given), ranks, folder, reporter, memory)
 
 

@@ -14,9 +14,9 @@ from hgde.sections import Leaf
 C = TypeVar("C", bound=type)
 
 OWN: dict[str, tuple[Any, str]] = {
-    "validation_fraction": (0.2, "Share of the labels (or edges) held back to decide when to stop."),
-    "random_state": (0, "Seed of start, split and dropout; an int, a RandomState, or None for a fresh one."),
-    "warm_start": (False, "Go on from the weights of the last fit instead of fresh ones."),
+    "validation_fraction": (0.2, "Share of the labels (or edges) held out for early stopping."),
+    "random_state": (0, "Seed of initial weights, split and dropout; an int, a RandomState, or None for a random one."),
+    "warm_start": (False, "Start from the weights of the last fit instead of new ones."),
     "verbose": (0, "1 shows a progress bar or, without a terminal, a line when a fit ends; 0 is quiet."),
     "options": (None, "Any other settings by path, such as {'model.solver.s_max': 3}."),
 }

@@ -50,8 +50,8 @@ def _advise(rows: Sequence[Row]) -> str:
     majority = next((row for row in level if row.name == "majority"), None)
     if majority is not None:
         return (
-            f"Nothing here beats guessing the commonest answer ({_score(majority)}; best: {named}): look at labels, "
-            "features and their split before any model."
+            f"Nothing here beats guessing the most common answer ({_score(majority)}; best: {named}): check labels, "
+            "features and split before choosing a model."
         )
     curvature = _curvature(done)
     without_graph = [row for row in level if not row.system.uses_graph]
@@ -66,12 +66,12 @@ def _advise(rows: Sequence[Row]) -> str:
         )
     chosen = _cheapest(level)
     others = [row.name for row in level if row is not chosen]
-    why = "ahead of all others" if not others else f"the fastest of those not told apart from the best ({named})"
+    why = "ahead of all others" if not others else f"the fastest of those not distinguishable from the best ({named})"
     return f"Take {chosen.name} ({_score(chosen)}): {why}{curvature}."
 
 
 def is_level(row: Row, best: Row) -> bool:
-    """Whether a row is not told apart from the best."""
+    """Whether a row is not distinguishable from the best."""
     if row is best:
         return True
     test = row.against_best
@@ -94,7 +94,7 @@ def _curvature(rows: Sequence[Row]) -> str:
     if abs(test.difference) <= 2 * test.error:
         return f"; curvature makes no difference that these runs show ({amount})"
     if test.p >= SURE:
-        return f"; whether curvature matters, so few runs do not tell ({amount}, p = {test.p:.2g})"
+        return f"; too few runs to tell whether curvature matters ({amount}, p = {test.p:.2g})"
     return f"; curvature {'pays' if gain > 0 else 'costs'} ({amount}, p = {test.p:.2g})"
 
 
@@ -103,7 +103,7 @@ def _cheapest(rows: Sequence[Row]) -> Row:
 
 
 def _as_good(row: Row, best: Row) -> str:
-    return "the best there is" if row is best else f"not told apart from the best, {best.name} ({_score(best)})"
+    return "the best there is" if row is best else f"not distinguishable from the best, {best.name} ({_score(best)})"
 
 
 def _score(row: Row) -> str:

@@ -252,7 +252,7 @@ def _how_it_ended(process: BaseProcess) -> str:
     if code is not None and code < 0:
         hint = " (out of memory?)" if code == -9 else ""
         return f"its process was ended by signal {-code}{hint}"
-    return f"its process ended by itself with code {code}"
+    return f"its process exited with code {code}"
 
 
 @contextmanager

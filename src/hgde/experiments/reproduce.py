@@ -86,7 +86,7 @@ def _why_not(data: Data) -> str | None:
     except DataError:
         return f"there is no data set {data.name}"
     if at_hand(spec) is None and not spec.files:
-        return f"{data.name} is not at hand (name its folder with HGDE_DATA)"
+        return f"{data.name} is not available (set HGDE_DATA to its folder)"
     return None
 
 
@@ -169,8 +169,8 @@ def write_index(results: Path) -> Path:
 
     lines = [
         "# Results", "",
-        "One page per table, one JSON file per cell with every run and every trial behind it. It is made, and can "
-        "be made again, by `hgde reproduce TABLE`; `hgde reproduce TABLE --quick` does a few runs again and compares.",
+        "One page per table, and one JSON file per cell with every run and every trial. `hgde reproduce TABLE` makes a "
+        "table; `hgde reproduce TABLE --quick` repeats a few of its runs and compares.",
         "Settings were chosen on validation parts alone. Figures called *published* are the paper's; all others were "
         "measured here.", "", "| table | what | cells | runs |", "| --- | --- | ---: | ---: |",
     ]  # fmt: skip

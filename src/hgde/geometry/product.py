@@ -41,11 +41,11 @@ class Product(Manifold):
         )
         curvature: float = setting(
             1.0,
-            "The magnitude c of every curved factor's curvature at the start.",
+            "Initial magnitude c of every curved factor's curvature -c.",
             above=0.0,
             inert=_without_curvature,
         )
-        learn_curvature: bool = setting(True, "Train the curvatures with the rest.", inert=_without_curvature)
+        learn_curvature: bool = setting(True, "Train the curvatures.", inert=_without_curvature)
 
         def check(self) -> None:
             parse_factors(self.factors)

@@ -18,14 +18,15 @@ SPACES: Registry[type[Manifold]] = Registry(
     home=("hgde.geometry",),
     accepts=lambda value: isinstance(value, type) and issubclass(value, Manifold),
 )
+"""Spaces by name (``hgde list spaces``): ``SPACES.get("ball")`` is the class, ``SPACES.register`` adds one."""
 
 
 @dataclass(frozen=True)
 class CurvatureSettings(Section):
     """Settings of a space of constant negative curvature."""
 
-    curvature: float = setting(1.0, "The magnitude c of the curvature -c at the start.", above=0.0)
-    learn_curvature: bool = setting(True, "Train the curvature with the rest.")
+    curvature: float = setting(1.0, "Initial magnitude c of the curvature -c.", above=0.0)
+    learn_curvature: bool = setting(True, "Train the curvature.")
 
 
 class Hyperbolic(Manifold):

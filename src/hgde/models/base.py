@@ -21,6 +21,7 @@ MODELS: Registry[type[Model]] = Registry(
     home=("hgde.models", "hgde.models.zoo"),
     accepts=lambda value: isinstance(value, type) and issubclass(value, Model),
 )
+"""Subclasses of :class:`Model` by name (``hgde list models``); ``MODELS.register`` adds one."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Model(nn.Module):
     """A network that turns the features of all nodes of a graph into numbers, or points, for each node.
 
     Subclasses take ``(settings, shape)``, where ``settings`` is an instance of their own class ``Settings``, draw their
-    initial weights in the constructor, and implement :meth:`embed` and :meth:`forward`.
+    initial weights in the constructor, and implement :meth:`embed` and either :meth:`readout` or :meth:`forward`.
 
     ``paper``: what to cite.  ``presets``: published settings by name, as nested plain values of the sections ``model``,
     ``training``, ``preprocessing``.  ``pair_decoder``: the link decoder its paper uses.  ``reroutes``: its layers are
@@ -80,7 +81,8 @@ class Model(nn.Module):
         """The preset of that name; refused with the ones there are."""
         if name not in cls.presets:
             raise SettingsError(
-                f"there is no preset {name!r} of this model; there are {', '.join(cls.presets) or 'none'}"
+                f"unknown preset {name!r} for this model; choose one of {', '.join(('auto', 'none', *cls.presets))} "
+                "(`hgde list presets`)"
             )
         return cls.presets[name]
 

@@ -41,14 +41,14 @@ class HGDESettings(Section):
 
     width: int = setting(16, "Dimension of the space.", at_least=1)
     space: Chosen = choice(SPACES, "ball", "Space that nodes are embedded in; encoder and flow have one each.")
-    time: float = setting(8.0, "How long to diffuse (T).", above=0)
+    time: float = setting(8.0, "Diffusion time T.", above=0)
     solver: Chosen = choice(SOLVERS, "heuler", "Solver (`hgde orders` compares them).", flag="method")
     gradient: Literal["backprop", "recompute"] = setting(
         "backprop",
-        "Store what every step computed, or compute it again (exact, one state per step in memory).",
+        "Store every step's intermediate values, or recompute them (exact, one state per step in memory).",
         choices=("backprop", "recompute"),
     )
-    diffusivity: Chosen = choice(DIFFUSIVITIES, "isotropic", "Weight of a neighbour.")
+    diffusivity: Chosen = choice(DIFFUSIVITIES, "isotropic", "How neighbours are weighted (`hgde list diffusivities`).")
     residual: bool = setting(True, "Mix each step with the state and the start by a weighted midpoint.")
     eta: tuple[float, float, float] = setting(
         (1.0, 0.6, 0.1), "Weights of step, state and start in the residual.", inert=_without_residual
@@ -65,25 +65,25 @@ class HGDESettings(Section):
     encoder_activation: str = setting("identity", "Activation after each layer of the encoder.", choices=ACTIVATIONS)
     encoder_bends_last: bool = setting(
         True,
-        "Whether that activation also follows the encoder's last layer; without it, points lie on all sides of the "
-        "origin.",
+        "Apply that activation after the encoder's last layer too; without it, points lie on all sides of the origin.",
         inert=lambda s: "the encoder has no activation" if s.encoder_activation == "identity" else None,
     )
     dropout: float = setting(0.5, "Dropout on the input features.", at_least=0, below=1)
     state_dropout: float = setting(0.0, "Dropout on the encoded nodes before they diffuse.", at_least=0, below=1)
     start_distance: float = setting(
         1.0,
-        "Distance from the origin, on average, that encoded nodes start at whatever the scale of the features (0: "
-        "wherever the weights drawn put them).",
+        "Mean initial distance of the encoded nodes from the origin, whatever the scale of the "
+        "features (0: as the random weights give it).",
         at_least=0,
     )
     hidden_dropout: float = setting(0.0, "Dropout on the embedding before the decoder of nodes.", at_least=0, below=1)
     own_readout: bool = setting(
         False,
-        "Read out a node's own encoded features as well, apart from what came along its edges; for classes and values.",
+        "Also read out a node's own encoded features, separately from what it received along its "
+        "edges; for classes and values.",
     )
     labels: bool = setting(
-        False, "Read the training labels around a node as well, its own left out; for classes on a graph at hand."
+        False, "Also use the training labels around a node, except its own; for classes, on the training graph."
     )
 
 

@@ -138,7 +138,7 @@ def fit(
     """
     run = None if folder is None else RunFolder(Path(folder))
     if run is not None and run.exists:
-        raise RunError(f"{run.path} holds a run already; go on with it (--resume {run.path}) or choose another folder")
+        raise RunError(f"{run.path} already holds a run; resume it (--resume {run.path}) or choose another folder")
     device = choose_device(settings.run.device)
     # Data is accepted before anything is written: a refused graph must not leave a folder that looks like a run.
     prepared = prepare(settings, dataset, problem)

@@ -128,7 +128,7 @@ class Fitted:
         """Write a run folder with this model alone."""
         run = RunFolder(Path(folder))
         if run.exists:
-            raise RunError(f"{run.path} holds a run already; choose another folder")
+            raise RunError(f"{run.path} already holds a run; choose another folder")
         own = self.training_data()
         with run.locked():
             self.save(run.seed_folder(self.settings.run.seed) / "model.safetensors")

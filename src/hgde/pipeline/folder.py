@@ -113,8 +113,8 @@ class RunFolder:
         try:
             yield
         except WriteError as error:
-            kept = f"all before is kept; then go on with hgde train --resume {self.path}"
-            words = kept if self.exists else "nothing is kept; then train again"
+            kept = f"everything so far is kept; then resume with hgde train --resume {self.path}"
+            words = kept if self.exists else "nothing was saved; then train again"
             raise WriteError(f"{error}. Make room, or choose another disk: {words}") from error
 
     def discard(self) -> None:

@@ -90,7 +90,7 @@ def _near_chance(fitted: Fitted, outcome: Outcome, baselines: dict[str, float]) 
     if not score <= chance + _margin(fitted.training_data().problem, chance):
         return None
     return (
-        f"the validation {metric.name} ({score:.3f}) is about what guessing gives ({chance:.3f}): check that labels, "
+        f"the validation {metric.name} ({score:.3f}) is close to guessing ({chance:.3f}): check that labels, "
         "ids and edges belong together, compare with other models (hgde compare), or train longer"
     )
 
@@ -143,7 +143,7 @@ def _far_above(fitted: Fitted, outcome: Outcome) -> str | None:
     if not trained - held_out > FAR_ABOVE:
         return None
     return (
-        f"the training part scores {trained:.3f}, the validation part {held_out:.3f}: the model learns by heart; try "
+        f"the training part scores {trained:.3f}, the validation part {held_out:.3f}: the model overfits; try "
         "more --dropout or --weight-decay, a smaller --width, or more labels"
     )
 
@@ -152,6 +152,6 @@ def _curvature_at_limit(fitted: Fitted) -> str | None:
     if not any(part.at_limit for part in fitted.learner.modules() if isinstance(part, Curvature)):
         return None
     return (
-        "training drove a curvature to the end of its range: try --no-learn-curvature with a value of your own, or "
+        "training drove a curvature to the limit of its range: try --no-learn-curvature with a value of your own, or "
         "--space euclidean if it went to zero"
     )

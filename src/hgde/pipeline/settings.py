@@ -49,8 +49,8 @@ class RunSettings(Section):
     """
 
     seed: int = setting(0, "Seed of the first run.", at_least=0, below=2**63)
-    seeds: int = setting(1, "How many seeds to run, one after the other.", above=0)
-    dtype: str = setting("float32", "Number type.", choices=("float32", "float64"))
+    seeds: int = setting(1, "Number of seeds to run, one after the other.", above=0)
+    dtype: str = setting("float32", "Floating-point type.", choices=("float32", "float64"))
     device: str = setting("auto", "Device: auto, cpu, cuda, cuda:1, ...")
     threads: int | None = setting(None, "CPU threads (default: torch's).", above=0)
     checkpoint_every: int = setting(50, "Epochs between checkpoints (at least one every 30 s).", above=0)
@@ -74,8 +74,8 @@ class Settings(Section):
 
     preset: str = setting(
         "auto",
-        "Which of the model's presets to start from; what you set yourself wins. auto: chosen on your validation part "
-        "by successive halving; none: the defaults as declared (`hgde list presets`).",
+        "Preset of the model to start from; your own settings override it. auto: chosen on the validation part by "
+        "successive halving; none: the declared defaults (`hgde list presets`).",
     )
     data: DataSettings = section(DataSettings)
     preprocessing: PreprocessingSettings = section(PreprocessingSettings)

@@ -173,7 +173,7 @@ def _summary(fitted: Fitted, scores: Sequence[Score], results: Sequence[Any], pr
     )
     best = _best_baseline(fitted, first)
     if best is not None:
-        text += f" The best of the baselines that cost nothing is {best[0]} with {format_score([best[1]], first.unit)}."
+        text += f" The best baseline without training is {best[0]} with {format_score([best[1]], first.unit)}."
     return text
 
 
@@ -240,11 +240,13 @@ def _warnings(
     best = _best_baseline(fitted, scores[0])
     gain = fitted.task.metric.gain
     if best is not None and gain(best[1]) >= gain(scores[0].mean):
-        words.append(f"{best[0]}, which costs nothing, is as good or better on this split: use it, or tune this model.")
+        words.append(
+            f"{best[0]}, which needs no training, is as good or better on this split: use it, or tune this model."
+        )
     for name, part in (("validation", "val"), ("test", "test")):
         size = problem.parts[part].size
         if 0 < size < _FEW_HELD_OUT:
-            words.append(f"The {name} part has only {size} items; its scores are rough.")
+            words.append(f"The {name} part has only {size} items; its scores are imprecise.")
     cut = [result for result in results if result["best_epoch"] == result["epochs"] == fitted.settings.training.epochs]
     if cut:
         words.append(
@@ -270,7 +272,7 @@ def _warnings(
         words.append(f"This report was made with other versions than the run: {'; '.join(changed)}.")
     spec = fitted.training_data().dataset.spec
     if spec is not None and spec.notes:
-        words.append(f"Known of this data set: {spec.notes}")
+        words.append(f"Known issues of this data set: {spec.notes}")
     return words
 
 

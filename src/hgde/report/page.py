@@ -36,9 +36,9 @@ FIGURE_WORDS = {
     "values": "Predicted against true values",
     "energy": "Dirichlet energy along the diffusion",
     "embedding": "Embedding in the Poincaré disk",
-    "systems": "Mean and spread of every system",
-    "trials": "Score of every trial and the best so far",
-    "importances": "Importance of every setting",
+    "systems": "Mean and spread of each system",
+    "trials": "Score of each trial and the best so far",
+    "importances": "Importance of each setting",
 }
 
 

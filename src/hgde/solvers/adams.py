@@ -110,7 +110,7 @@ class ExplicitAdams(Method):
     True
     """
 
-    max_order: int = setting(5, "Past slopes used, plus one.", at_least=4, at_most=12)
+    max_order: int = setting(5, "Number of past slopes used, plus one.", at_least=4, at_most=12)
 
     def __post_init__(self) -> None:
         if not 4 <= self.max_order <= 12:
@@ -203,9 +203,9 @@ class ImplicitAdams(ExplicitAdams):
     (5, True)
     """
 
-    max_iterations: int = setting(50, "Corrections tried before a step fails.", at_least=1, flag="corrector_limit")
+    max_iterations: int = setting(50, "Number of corrections before a step fails.", at_least=1, flag="corrector_limit")
     tolerance: float | None = setting(
-        None, "How far the last correction may move a point.", above=0.0, flag="corrector_tolerance"
+        None, "Largest move by the last correction.", above=0.0, flag="corrector_tolerance"
     )
 
     @property

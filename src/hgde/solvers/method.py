@@ -59,7 +59,7 @@ class FixedStep(Section):
     {'step': 0.5}
     """
 
-    step: float = setting(1.0, "Length of a step; the last one is cut to end at the last time.", above=0.0)
+    step: float = setting(1.0, "Step size; the last step is shortened to end at the last time.", above=0.0)
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class AdaptiveStep(Section):
     {'rtol': 1e-05, 'atol': 0.0001}
     """
 
-    rtol: float = setting(1e-3, "Error allowed per distance travelled.", above=0.0)
-    atol: float = setting(1e-4, "Error always allowed, a length in the metric.", at_least=0.0)
+    rtol: float = setting(1e-3, "Tolerated error per distance travelled.", above=0.0)
+    atol: float = setting(1e-4, "Error that is always tolerated, a length in the metric.", at_least=0.0)
 
 
 class _MethodSettings:

@@ -146,18 +146,18 @@ class HAM(Method):
     2
     """
 
-    s_min: int = setting(1, "Steps of hrk4 that begin.", at_least=1)
-    s_max: int = setting(1, "Slopes kept in the queue.", at_least=1)
+    s_min: int = setting(1, "Number of initial hrk4 steps.", at_least=1)
+    s_max: int = setting(1, "Number of slopes kept in the queue.", at_least=1)
     iterations: int = setting(
         2, "Corrections per step.", at_least=1, flag="corrections",
         inert=lambda own: None if own.tolerance is None else "the corrector is iterated until its tolerance is reached",
     )  # fmt: skip
     tolerance: float | None = setting(
-        None, "How far the last correction may move a point; without it their number is fixed.", above=0.0,
+        None, "Largest move by the last correction; without it the number of corrections is fixed.", above=0.0,
         flag="corrector_tolerance",
     )  # fmt: skip
     max_iterations: int = setting(
-        50, "Corrections tried before a step fails.", at_least=1, flag="corrector_limit",
+        50, "Number of corrections before a step fails.", at_least=1, flag="corrector_limit",
         inert=lambda own: "the number of corrections is fixed without a tolerance" if own.tolerance is None else None,
     )  # fmt: skip
 

@@ -40,6 +40,7 @@ TASKS: Registry[type[Task]] = Registry(
     home=("hgde.tasks",),
     accepts=lambda value: isinstance(value, type) and issubclass(value, Task),
 )
+"""Subclasses of :class:`Task` by name (``hgde list tasks``); ``TASKS.register`` adds one."""
 
 
 class TaskError(ValueError):

@@ -42,7 +42,9 @@ DECODERS: Registry[type[PairDecoder]] = Registry(
 @dataclass(frozen=True)
 class FermiDiracSettings(Section):
     r: float = setting(2.0, "Squared distance at which a link is as likely as not.", flag="fermi_r")
-    t: float = setting(1.0, "Temperature: how softly probability falls with distance.", above=0, flag="fermi_t")
+    t: float = setting(
+        1.0, "Temperature; larger means that probability falls more slowly with distance.", above=0, flag="fermi_t"
+    )
     learn: bool = setting(False, "Train both numbers.", flag="learn_fermi")
 
 

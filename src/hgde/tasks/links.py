@@ -43,34 +43,34 @@ class LinkSettings(Section):
     )
     fermi_t: float = setting(
         1.0,
-        "Fermi-Dirac decoder: how softly probability falls with distance.",
+        "Fermi-Dirac decoder: temperature; larger means that probability falls more slowly with distance.",
         above=0,
         inert=_only_fermi_dirac,
     )
     learn_fermi: bool = setting(
         False,
-        "Fermi-Dirac decoder: train both numbers.",
+        "Fermi-Dirac decoder: train both parameters.",
         inert=_only_fermi_dirac,
     )
     hidden_edges: float = setting(
         0.0,
-        "Share of the training edges that is hidden from the flow each epoch and alone learned from (0: learn from "
-        "all, diffuse along all).",
+        "Share of the training edges hidden from the flow each epoch; only these are learned "
+        "from (0: learn from all, diffuse along all).",
         at_least=0,
         below=1,
     )
     structure: bool = setting(
         False,
-        "Look at the graph around a pair as well: common neighbours and degrees, the pair's own edge left out.",
+        "Also use the graph around a pair: common neighbours and degrees, ignoring the pair's own edge.",
     )
     negatives: str = setting(
         "random",
-        "Non-edges to tell edges from when scoring: any pair, or for every edge pairs that heuristics find likely.",
+        "Non-edges used for scoring: random pairs, or for each edge pairs that heuristics rank as likely (hard).",
         choices=("random", "hard"),
     )
     negatives_per_edge: int = setting(
         100,
-        "How many hard negatives every edge is ranked among.",
+        "Number of hard negatives each edge is ranked against.",
         above=1,
         inert=lambda s: "negatives are random, one for each edge" if s.negatives != "hard" else None,
     )

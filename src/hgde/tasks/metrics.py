@@ -62,6 +62,7 @@ class Metric:
 METRICS: Registry[Metric] = Registry(
     "metric", "metrics", home=("hgde.tasks.metrics",), accepts=lambda value: isinstance(value, Metric)
 )
+"""Scores by name (``hgde list metrics``); the decorator :func:`metric` adds one."""
 
 
 def metric(name: str, *kinds: str, larger_is_better: bool = True) -> Callable[[Score], Metric]:

@@ -26,21 +26,21 @@ class NodeSettings(Section):
         "auto", "Score to choose the epoch by and to report first (`hgde list metrics`; auto: accuracy)."
     )
     labels_per_class: int | None = setting(
-        None, "Few-label split with so many training labels per class instead of the data set's own.", above=0
+        None, "Number of training labels per class, in a few-label split instead of the data set's own.", above=0
     )
     class_weight: str = setting(
         "none",
-        "How much a class counts in the loss: none (all nodes alike), balanced (rare classes as much as frequent "
-        "ones), or class=weight,class=weight (others 1).",
+        "Weights of the classes in the loss: none (all nodes alike), balanced (rare classes as much "
+        "as frequent ones), or class=weight,class=weight (others 1).",
     )
     consistency: float = setting(
         0.0,
-        "Weight of the agreement of two passes with dropout of their own, over labelled and unlabelled nodes (0: off).",
+        "Weight of the agreement between two dropout passes on labelled and unlabelled nodes (0: off).",
         at_least=0,
     )
     consistency_temperature: float = setting(
         0.5,
-        "Below 1, the passes are drawn to a sharper version of their mean.",
+        "Below 1, the passes are pulled towards a sharpened version of their mean.",
         above=0,
         inert=lambda s: "consistency is 0" if s.consistency == 0 else None,
     )
@@ -113,7 +113,9 @@ class NodeClassification(Task):
         """The problem on a split at hand. ``allow_overlap`` admits the literature's faulty splits that share nodes."""
         labels = dataset.labels
         if labels is None:
-            raise TaskError(f"{dataset.name} has no labels; use task 'links', or give a column of labels")
+            raise TaskError(
+                f"{dataset.name} has no labels; add a column label, choose one with --label-column, or use --task links"
+            )
         if len(labels) != dataset.graph.num_nodes:
             raise TaskError(f"there are {len(labels)} labels for {dataset.graph.num_nodes} nodes")
         check_split(split, labels >= 0, allow_overlap=allow_overlap)

@@ -141,7 +141,8 @@ def _from_tables(edges: Table, nodes: Table | None, *, undirected: bool, name: s
     source = edges.find(_SOURCE, choice.source)
     target = edges.find(_TARGET, choice.target)
     if source is None or target is None:
-        raise edges.header_error(f"expected columns source,target, got {', '.join(edges.columns)}")
+        names, advice = ", ".join(edges.columns), "rename them, or use --source-column and --target-column"
+        raise edges.header_error(f"expected columns source,target, got {names}; {advice}")
     weight = edges.find(_WEIGHT, choice.weight)
     weights = None if weight is None else edge_weights(edges, weight)
     if nodes is None:
@@ -206,7 +207,8 @@ def _number_by_ids(edges: Table, source: str, target: str, ids: list[str], nodes
         row = int(unknown[0])
         column = source if numbers[0, row] < 0 else target
         node = edges.columns[column][row]
-        raise edges.error(f"node {str(node)[:60]!r} is not in {nodes_path}", row, column)
+        advice = "add a row for it, or remove the edge"
+        raise edges.error(f"node {str(node)[:60]!r} is not in {nodes_path}; {advice}", row, column)
     return numbers
 
 

@@ -29,7 +29,8 @@ def nodes_from_table(table: Table, name: str, choice: ColumnChoice) -> Dataset:
     """Everything but the edges: ids, targets, split and features of a table of nodes."""
     key = table.find(_ID, choice.id)
     if key is None:
-        raise table.header_error(f"expected a column id, got {', '.join(table.columns)}")
+        names = ", ".join(table.columns)
+        raise table.header_error(f"expected a column id, got {names}; rename one, or choose it with --id-column")
     if table.num_rows == 0:
         raise table.error("the table has no nodes")
     ids = _unique_ids(table, key)

@@ -54,7 +54,8 @@ class Table:
         """
         if chosen is not None:
             if chosen not in self.columns:
-                raise self.header_error(f"expected a column {chosen}, got {', '.join(self.columns)}")
+                names = ", ".join(self.columns)
+                raise self.header_error(f"expected a column {chosen}, got {names}; choose one of these")
             return chosen
         return next((column for column in self.columns if column.lower() in usual), None)
 
@@ -192,7 +193,7 @@ def check_readable(path: Path) -> None:
         with path.open("rb") if problem is None else nullcontext():
             pass
     except FileNotFoundError:
-        raise DataError.at(path, "no such file") from None
+        raise DataError.at(path, "no such file; check the path") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise DataError.at(path, f"cannot be read ({getattr(error, 'strerror', None) or error})") from None
     if problem is not None:

@@ -203,7 +203,10 @@ def _strata(dataset: SplitNodes, targets: Tensor | None) -> Tensor:
     """The group each node is drawn from, int64 ``[N]``, -1 for nodes whose target is unknown."""
     if targets is None:
         if dataset.labels is None or not bool((dataset.labels >= 0).any()):
-            raise SplitError(f"{dataset.name} has no labels, so its nodes cannot be split for classification")
+            raise SplitError(
+                f"{dataset.name} has no labels, so its nodes cannot be split for classification; fill in the column "
+                "label, choose another with --label-column, or predict links with --task links"
+            )
         return dataset.labels
     if targets.is_floating_point():
         known = torch.isfinite(targets.reshape(len(targets), -1)).any(1)

@@ -34,7 +34,7 @@ class Attention(Diffusivity):
     @dataclass(frozen=True)
     class Settings(Section):
         heads: int = setting(1, "Attention heads.", at_least=1)
-        negative_slope: float = setting(0.2, "Slope of the scores' LeakyReLU below zero.", at_least=0, at_most=1)
+        negative_slope: float = setting(0.2, "Negative slope of the LeakyReLU on the scores.", at_least=0, at_most=1)
         self_loops: bool = setting(False, "Let every node also attend to itself.")
 
     def __init__(self, options: Settings | None = None, width: int = 16) -> None:

@@ -20,7 +20,7 @@ class MixtureSettings(Section):
     """What every mixture of a global and a local part takes."""
 
     beta: float = setting(0.5, "Share of the global part.", at_least=0, at_most=1)
-    learn_beta: bool = setting(False, "Train that share, from there on.")
+    learn_beta: bool = setting(False, "Train that share, starting from beta.")
 
 
 class Mixture(Diffusivity):
@@ -80,7 +80,7 @@ class Global(Mixture):
 
     @dataclass(frozen=True)
     class Settings(MixtureSettings):
-        heads: int = setting(1, "Heads of the global part.", at_least=1)
+        heads: int = setting(1, "Attention heads of the global part.", at_least=1)
 
     def __init__(self, options: Settings | None = None, width: int = 16) -> None:
         chosen = options or self.Settings()

@@ -28,7 +28,7 @@ class LinearGlobal(Global):
     class Settings(Global.Settings):
         landmarks: int = setting(
             linear.LANDMARKS,
-            "Nodes that stand for all in the sums; the error falls with their square root.",
+            "Number of nodes sampled to represent all others; the error falls with its square root.",
             at_least=2,
         )
 

@@ -24,7 +24,7 @@ class LocalGlobal(Mixture):
     @dataclass(frozen=True)
     class Settings(MixtureSettings):
         # Not `heads` on the command line: that is what the local part's are called.
-        heads: int = setting(1, "Heads of the global part.", at_least=1, flag="global_heads")
+        heads: int = setting(1, "Attention heads of the global part.", at_least=1, flag="global_heads")
         local: Chosen = choice(LOCAL, "attention", "Local part of `local-global`.")
 
     def __init__(self, options: Settings | None = None, width: int = 16) -> None:

@@ -51,7 +51,7 @@ class Ricci(Diffusivity):
     class Settings(Section):
         alpha: float = setting(
             0.5,
-            "Mass that stays at the node in Ollivier-Ricci curvature.",
+            "Mass that stays at the node (alpha) in Ollivier-Ricci curvature.",
             at_least=0,
             at_most=1,
             flag="ricci_alpha",

@@ -27,7 +27,7 @@ function buildPanel(root, explorer) {
   parts.stage = element("div", {
     class: "hgde-stage", tabindex: "0", role: "application", "aria-roledescription": "hyperbolic disk",
     "aria-label": `${data.title}: ${data.count} nodes and ${data.edges.length / 2} edges in the Poincaré disk. ` +
-      "Arrow keys move, plus and minus zoom, N walks through the nodes, C centres, Home returns, Space plays.",
+      "Arrow keys move, plus and minus zoom, N steps through the nodes, C centres, Home resets the view, Space plays.",
   });
   parts.rim = element("div", { class: "hgde-rim" });
   parts.drawing = element("canvas", { "aria-hidden": "true" });

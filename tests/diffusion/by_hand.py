@@ -116,20 +116,28 @@ def ricci(near, i, module, curvature, **_):
     return {j: value / sum(raw.values()) for j, value in raw.items()}
 
 
-def affinities(z, i, c, module, nodes, line):
-    """``sigmoid(q_i . k_j)`` for every head and some nodes, or the line that stands in for it; heads averaged."""
-    width, heads = z.shape[1], module.heads
-    total = [0.0] * len(nodes)
-    for h in range(heads):
+def asked(z, c, module):
+    """Queries and keys of all nodes, for every head."""
+    width, logs = z.shape[1], [log0(p, c) for p in z]
+    found = []
+    for h in range(module.heads):
         q, k = (m[:, h * width : (h + 1) * width] for m in (module.query, module.key))
-        queries, keys = ([log0(p, c) @ m for p in z] for m in (q, k))
+        found.append([[v @ m for v in logs] for m in (q, k)])
+    return found
+
+
+def affinities(i, heads, nodes, line):
+    """``sigmoid(q_i . k_j)`` for every head and some nodes, or the line that stands in for it; heads averaged."""
+    total = [0.0] * len(nodes)
+    for queries, keys in heads:
         if line:
             reach = max(length(a) for a in queries) * max(length(b) for b in keys)
-            slope = min(0.5 / reach, torch.tensor(0.25, dtype=z.dtype))
+            slope = min(0.5 / reach, torch.tensor(0.25, dtype=reach.dtype))
             raw = [0.5 + slope * queries[i] @ keys[j] for j in nodes]
         else:
             raw = [torch.sigmoid(queries[i] @ keys[j]) for j in nodes]
-        total = [t + r / sum(raw) / heads for t, r in zip(total, raw, strict=True)]
+        all_of_them = sum(raw)
+        total = [t + r / all_of_them / len(heads) for t, r in zip(total, raw, strict=True)]
     return total
 
 
@@ -141,35 +149,35 @@ def centroid(z, weights, c):
     return space / (time + (time**2 - c * space @ space).sqrt())
 
 
-def exact_sum(z, i, c, module, nodes):
-    weights = affinities(z, i, c, module, nodes, line=False)
+def exact_sum(z, i, c, heads, nodes):
+    weights = affinities(i, heads, nodes, line=False)
     return sum(g * log(z[i], z[j], c) for j, g in zip(nodes, weights, strict=True))
 
 
-def cheap_sum(z, i, c, module, nodes):
-    weights = affinities(z, i, c, module, nodes, line=True)
+def cheap_sum(z, i, c, heads, nodes):
+    weights = affinities(i, heads, nodes, line=True)
     return log(z[i], centroid([z[j] for j in nodes], weights, c), c)
 
 
-def far_sum(z, i, c, module, halves):
+def far_sum(z, i, c, heads, halves):
     """The sum over all nodes; with halves of landmarks, over these and, cheaply, over all."""
     everyone = range(len(z))
     if halves is None:
-        return exact_sum(z, i, c, module, everyone)
-    left_out = [exact_sum(z, i, c, module, half) - cheap_sum(z, i, c, module, half) for half in halves]
-    return cheap_sum(z, i, c, module, everyone) + sum(left_out) / 2
+        return exact_sum(z, i, c, heads, everyone)
+    left_out = [exact_sum(z, i, c, heads, half) - cheap_sum(z, i, c, heads, half) for half in halves]
+    return cheap_sum(z, i, c, heads, everyone) + sum(left_out) / 2
 
 
 def flow(z, z0, near, c, eta, local, beta=0.0, module=None, halves=None):
     """``F(z)`` of every node; ``local(i)`` gives weights by node (and ``"origin"``), ``module`` a global part."""
-    out = []
+    out, heads = [], None if module is None else asked(z, c, module)
     for i in range(len(z)):
         v = torch.zeros_like(z[i])
         for j, weight in local(i).items():
             target = torch.zeros_like(z[i]) if j == "origin" else z[j]
             v = v + weight * log(z[i], target, c)
         if module is not None:
-            v = (1 - beta) * v + beta * far_sum(z, i, c, module, halves)
+            v = (1 - beta) * v + beta * far_sum(z, i, c, heads, halves)
         moved = exp(z[i], v, c)
         out.append(moved if eta is None else midpoint((moved, z[i], z0[i]), eta, c))
     return torch.stack(out)

@@ -44,9 +44,9 @@ def model_of(run):
 
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_torchrun_gives_the_bits_of_one_process(tmp_path, partition, ranks):
-    start_run(partition, GIVEN, Ranks(), tmp_path / "one").train()
+    start_run(partition, {**GIVEN, "training": {"epochs": 2}}, Ranks(), tmp_path / "one").train()
     launcher = ("-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--standalone", "-m", "hgde")
-    given = ("--partitioned", partition.path, "--out", tmp_path / "many", "--epochs", "4", *FLAGS)
+    given = ("--partitioned", partition.path, "--out", tmp_path / "many", "--epochs", "2", *FLAGS)
     done = train(*given, launcher=launcher)
     assert done.returncode == 0, done.stderr
     assert f"{ranks} ranks" in done.stdout

@@ -109,8 +109,12 @@ def samples(dtype=torch.float64, nodes=9, width=3):
 @pytest.mark.parametrize("name", samples())
 def test_torch_finds_nothing_wrong(name, dtype):
     operator, args = samples(dtype)[name]
-    # The tolerance is for float32: with a compiled backward pass the order of a few sums outside the kernels differs.
-    torch.library.opcheck(registered(operator), args, rtol=1e-4, atol=1e-5)
+    checks = ["test_schema", "test_autograd_registration", "test_faketensor"]
+    if dtype == torch.float64:
+        # Tracing both passes with sizes unknown is most of the cost; what it traces does not depend on the precision,
+        # and a tensor made in torch's default precision by mistake shows in this one.
+        checks.append("test_aot_dispatch_dynamic")
+    torch.library.opcheck(registered(operator), args, test_utils=checks)
 
 
 @pytest.mark.parametrize("name", samples())
@@ -188,7 +192,7 @@ def test_second_derivatives_are_right_or_refused(name):
         assert torch.autograd.gradgradcheck(function, inputs, atol=1e-4)
         return
     with pytest.raises(RuntimeError, match="no second derivative"):
-        torch.autograd.gradgradcheck(function, inputs)
+        torch.autograd.gradgradcheck(function, inputs, fast_mode=True)
 
 
 @pytest.mark.parametrize("name", public())

@@ -56,7 +56,7 @@ def shape_of(features, outputs=2):
     return Shape(features.shape[1], features.shape[0], outputs)
 
 
-def train(model, features, graph, labels, nodes, epochs=80, lr=0.02):
+def train(model, features, graph, labels, nodes, epochs=40, lr=0.03):
     model.prepare(graph)
     model.observe(labels[nodes], nodes)
     parameters = [p for p in model.parameters() if p.requires_grad]

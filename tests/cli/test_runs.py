@@ -192,7 +192,7 @@ class TestChanged:
         monkeypatch.chdir(tmp_path)
         output = hgde(command, changed)
         assert "warning: the data of this run" in output
-        assert "its own copy" in output
+        assert "the run's own copy" in output
 
 
 class TestResume:

@@ -145,7 +145,7 @@ def test_reversed_columns_predict_the_same_and_others_are_refused(tmp_path):
     for edited, words in (
         (table.rename(columns={"age": "years"}), "column 'age' is missing"),
         (table.drop(columns="colour"), "column 'colour' is missing"),
-        (table.assign(weight=1.0), "column 'weight' was not there"),
+        (table.assign(weight=1.0), "column 'weight' was not among the training columns"),
     ):
         edited.to_csv(changed, index=False)
         output = hgde("predict", tmp_path / "run", "--edges", edges, "--nodes", changed, code=2)

@@ -146,7 +146,7 @@ class TestNames:
         [
             (lambda frame: frame.rename(columns={"age": "years"}), "column 'age' is missing"),
             (lambda frame: frame.drop(columns="colour"), "column 'colour' is missing"),
-            (lambda frame: frame.assign(height=1.0), "column 'height' was not there"),
+            (lambda frame: frame.assign(height=1.0), "column 'height' was not among the training columns"),
         ],
     )
     def test_other_columns_are_refused_by_name(self, made, fitted, change, words):

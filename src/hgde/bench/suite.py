@@ -119,11 +119,11 @@ def memory(quick: bool) -> Iterator[Row]:
     few, many = peak_bytes(train(8)), peak_bytes(train(16))
     what = f"states of memory added per evaluation, T = 8 to 16, {problem.graph.num_edges:,} edges, width 64"
     if few is None or many is None:
-        yield Row("memory", what, None, 1.3, "at most", "states", "this system does not report peak memory")
+        yield Row("memory", what, None, 1.0, "at most", "states", "this system does not report peak memory")
         return
     state = problem.z.numel() * problem.z.element_size()
     detail = f"peak {few / 2**20:.0f} and {many / 2**20:.0f} MiB"
-    yield Row("memory", what, (many - few) / 8 / state, 1.3, "at most", "states", detail)
+    yield Row("memory", what, (many - few) / 8 / state, 1.0, "at most", "states", detail)
 
 
 def scaling(quick: bool) -> Iterator[Row]:
@@ -140,7 +140,7 @@ def scaling(quick: bool) -> Iterator[Row]:
         "scaling",
         f"time per edge, {sizes[0]:.0e} to {sizes[-1]:.0e} edges, width 16",
         value,
-        1.5,
+        1.3,
         "at most",
         detail=detail,
     )

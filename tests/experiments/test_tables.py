@@ -63,6 +63,16 @@ def test_published_figures_stand_beside_the_right_column(name):
         assert figures["airport", "hybonet"] == (90.9, 1.4)
 
 
+def test_a_table_of_peers_has_only_what_the_authors_code_was_measured_on(tmp_path):
+    content = SMALL | {"kind": "peers", "trials": 1, "systems": ["gcn", "label-propagation", "majority"]}
+    table = make_table("peers", content, PUBLISHED)
+    assert [cell.system.name for cell in table.cells()] == ["gcn", "label-propagation"]
+    reproduce(table, tmp_path, workers=0)
+    gcn, propagation = (tmp_path / "peers.md").read_text().splitlines()[-2:]
+    assert gcn.endswith("| above |")
+    assert propagation.endswith("| **no** |")
+
+
 def test_an_unknown_table_is_named():
     with pytest.raises(TableError, match="no table 'node'"):
         load_table("node")

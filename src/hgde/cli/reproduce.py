@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def reproduce(
     table: Annotated[
         str,
-        typer.Argument(help="nodes, links, depth, hetero, few-labels, cost, defaults, curvature, or figures."),
+        typer.Argument(help="nodes, links, depth, hetero, few-labels, cost, peers, defaults, curvature, or figures."),
     ],
     only: Annotated[
         list[str] | None,

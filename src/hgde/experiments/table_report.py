@@ -13,12 +13,17 @@ from hgde.experiments.tables import Cell, Data, Table
 
 Pairs = Sequence[tuple[Cell, Row]]
 
+LEVEL = 2.0
+"""Points within which an implementation is level with its authors' code."""
+
 
 def page(table: Table, cells: Pairs) -> str:
     """Markdown for whatever cells there are."""
     lines = [f"# {table.title}", "", table.text, "", _budget(table, cells), ""]
     if table.kind == "cost":
         lines += _cost(table, cells)
+    elif table.kind == "peers":
+        lines += _peers(cells)
     else:
         if table.kind == "defaults":
             from hgde.experiments.defaults import summary_lines
@@ -147,6 +152,25 @@ def _cost(table: Table, cells: Pairs) -> list[str]:
         figures = [f"{pair[0]:g} ms, {pair[1]:g} MB" if pair else "out of memory" for pair in table.published[name]]
         lines.append("| " + " | ".join([name, *figures]) + " |")
     return lines
+
+
+def _peers(cells: Pairs) -> list[str]:
+    head = ["system", "data", "score", "here", "s.e.", "runs", "authors' code", "difference", f"within {LEVEL:g}"]
+    lines = ["| " + " | ".join(head) + " |", "| --- | --- | --- |" + " ---: |" * (len(head) - 3)]
+    for cell, row in sorted(cells, key=lambda pair: pair[0].system.name):
+        theirs, difference, _ = _beside_published(cell, row)
+        shown = [_score((cell, row), math.inf), _number(row.spread.error, 2), f"{len(row.scores)}/{row.expected}"]
+        metric = row.metric.replace("_", " ") if row.scores else ""
+        line = [cell.system.name, cell.data.title, metric, *shown, theirs, difference, _is_level(cell, row)]
+        lines.append("| " + " | ".join(line) + " |")
+    return lines
+
+
+def _is_level(cell: Cell, row: Row) -> str:
+    if not row.scores or cell.published is None:
+        return ""
+    difference = row.spread.mean - cell.published[0]
+    return "yes" if abs(difference) <= LEVEL else "above" if difference > 0 else "**no**"
 
 
 def _time_and_memory(row: Row) -> str:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from hgde.experiments import figures
 from hgde.experiments.curvature import Gain, draw_gains
 from hgde.experiments.figure_work import DIFFUSIVITIES, INTEGRATORS
 from hgde.experiments.figures import diffusivity_jobs, disk_jobs, draw_stored, energy_jobs
@@ -35,6 +36,24 @@ def test_three_figures_as_png_and_svg(tmp_path):
 
 def test_what_was_not_run_is_not_drawn(tmp_path):
     assert draw_stored(tmp_path, tmp_path / "docs") == []
+
+
+def test_one_figure_by_name(tmp_path):
+    store = Store(tmp_path)
+    curve = {"times": [0, 1], "energy": [1.0, 0.5]}
+    fill(store, energy_jobs(), lambda job: curve)
+    assert draw_stored(tmp_path, tmp_path / "docs", ["cora-disk"]) == []
+    assert [path.name for path in draw_stored(tmp_path, tmp_path / "docs", ["energy"])] == [
+        "figure-energy.png",
+        "figure-energy.svg",
+    ]
+
+
+def test_all_pairs_are_left_out_of_large_graphs(monkeypatch):
+    monkeypatch.setattr(figures, "MOST_ALL_PAIRS", 600)
+    names = {job.cell.rpartition("/")[2] for job in diffusivity_jobs(lambda _: None)}
+    assert "disease-sim--linear-global" in names
+    assert not {"disease-sim--global", "disease-sim--local-global"} & names
 
 
 def test_settings_of_the_figures_can_be_used():

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from hgde.experiments.following import BarFollower
     from hgde.experiments.jobs import Crew
     from hgde.experiments.reproduce import Check
     from hgde.experiments.tables import Table as Definition
@@ -29,7 +30,7 @@ def reproduce(
     only: Annotated[
         list[str] | None,
         typer.Option(
-            "--only", help="Only cells of this data set, system or protocol; repeat it to narrow down further."
+            "--only", help="Only cells of this data set, system or protocol (repeat it to narrow down), or this figure."
         ),
     ] = None,
     quick: Annotated[
@@ -39,7 +40,7 @@ def reproduce(
     workers: Workers = None,
     slurm: Slurm = None,
     retry: Annotated[bool, typer.Option("--retry", help="Repeat runs that are recorded as failed.")] = False,
-    page: Annotated[bool, typer.Option("--page", help="Run nothing, only rewrite the page.")] = False,
+    page: Annotated[bool, typer.Option("--page", help="Run nothing, rewrite the page or the figures.")] = False,
     results: Annotated[Path, typer.Option("--results", help="Folder of pages and records.")] = Path("results"),
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the result only.")] = False,
     as_json: AsJson = False,
@@ -70,10 +71,7 @@ def reproduce(
     with Stages(quiet=quiet or as_json) as stages:
         follower = BarFollower(stages)
         if table == "figures":
-            from hgde.experiments.figures import draw_figures
-
-            drawn = draw_figures(results, Path("docs"), crew, follower.stage("figures", None), follower.say)
-            _say_written([str(file) for file in drawn], as_json, console)
+            _say_written(_figures(wanted, quick, minutes, crew, retry, page, results, follower), as_json, console)
             return
         definition = load_table(table)
         if quick:
@@ -92,6 +90,30 @@ def reproduce(
         return
     write_index(results)
     _say_written([str(written)], as_json, console)
+
+
+def _figures(
+    only: tuple[str, ...],
+    quick: bool,
+    minutes: float | None,
+    crew: int | Crew,
+    retry: bool,
+    page: bool,
+    results: Path,
+    follower: BarFollower,
+) -> list[str]:
+    from hgde.experiments.figures import FIGURES, draw_figures, draw_stored
+
+    if quick:
+        raise typer.BadParameter("figures have no runs to compare; use --quick with a table")
+    unknown = [name for name in only if name not in FIGURES]
+    if unknown:
+        raise typer.BadParameter(f"there is no figure {unknown[0]!r}; there are {', '.join(FIGURES)}")
+    if page:
+        return [str(file) for file in draw_stored(results, Path("docs"), only)]
+    heard = follower.stage("figures", None)
+    drawn = draw_figures(results, Path("docs"), only, crew, minutes, retry, heard, follower.say)
+    return [str(file) for file in drawn]
 
 
 def _say_written(files: list[str], as_json: bool, console: Console) -> None:

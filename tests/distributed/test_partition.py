@@ -10,12 +10,13 @@ from partitions import cut, hub_graph, prepared_for, settings_of, weights_after
 from thread_ranks import on_ranks
 
 from hgde.distributed import Partition, PartitionError, Ranks, start_run
+from hgde.distributed.cores import bind_to_cores
 from hgde.distributed.costs import costs_of
 from hgde.distributed.cutting import METHODS, CutError, assign
 from hgde.distributed.fit import check_together, settings_for
 from hgde.distributed.lockstep import Lockstep, OutOfStep
 from hgde.distributed.plan import Cut, Plan
-from hgde.distributed.ranks import RankError, bind_to_cores
+from hgde.distributed.ranks import RankError
 from hgde.sections import SettingsError
 
 
@@ -169,20 +170,46 @@ def test_a_run_is_kept(made, tmp_path):
     assert (tmp_path / "run" / "seed-0" / "model.safetensors").exists()
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system binds nothing")
-def test_ranks_are_bound_to_shares_of_the_cores_when_asked_to(monkeypatch):
-    bound = []
-    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 2, 5, 6})
-    monkeypatch.setattr(os, "sched_setaffinity", lambda process, cores: bound.append(list(cores)))
+@pytest.fixture
+def bound(monkeypatch, tmp_path):
+    """What ranks are bound to, on a machine with five cores and locks of its own."""
+    calls = []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 2, 5, 6}, raising=False)
+    monkeypatch.setattr(os, "sched_setaffinity", lambda process, cores: calls.append(list(cores)), raising=False)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
-    monkeypatch.setenv("LOCAL_RANK", "0")
-    bind_to_cores()
-    assert bound == []
-    monkeypatch.setenv("HGDE_BIND", "1")
-    for rank in range(2):
+    processes = []
+
+    def bind(rank):
+        processes.append([])
+        monkeypatch.setattr("hgde.distributed.cores._held", processes[-1])
         monkeypatch.setenv("LOCAL_RANK", str(rank))
+        calls.clear()
         bind_to_cores()
-    assert bound == [[0, 1], [2, 5, 6]]
+        return calls[0] if calls else None
+
+    return bind
+
+
+def test_ranks_are_bound_to_shares_of_the_cores(bound):
+    assert [bound(rank) for rank in range(2)] == [[0, 1], [2, 5, 6]]
+
+
+def test_cores_of_another_run_are_left_to_it_unless_forced(bound, monkeypatch):
+    assert bound(1) == [2, 5, 6]
+    assert bound(1) is None, "another run has them"
+    assert bound(0) == [0, 1]
+    monkeypatch.setenv("HGDE_BIND", "1")
+    assert bound(1) == [2, 5, 6]
+
+
+def test_ranks_are_not_bound_when_told_so_or_alone_or_too_many(bound, monkeypatch):
+    monkeypatch.setenv("HGDE_BIND", "0")
+    assert bound(0) is None
+    monkeypatch.delenv("HGDE_BIND")
+    for size in ("1", "6"):
+        monkeypatch.setenv("LOCAL_WORLD_SIZE", size)
+        assert bound(0) is None
 
 
 def test_rows_travel_and_gradients_come_back():

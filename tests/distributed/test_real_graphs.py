@@ -30,7 +30,7 @@ def graph_called(request):
 
 
 def thirty_epochs(task, diffusivity, solver, **more):
-    model = {"diffusivity": {"name": diffusivity}, "solver": {"name": solver}, "width": 16, **more}
+    model = {"diffusivity": {"name": diffusivity}, "solver": {"name": solver}, "width": 16, "time": 2.0, **more}
     return settings_of(task, model, {"epochs": EPOCHS, "validate_every": EPOCHS})
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hgde.distributed.cores import bind_to_cores
 from hgde.distributed.heartbeat import Heartbeat
 
 Wait = Callable[[], Tensor]
@@ -149,21 +150,6 @@ class GroupRanks(Ranks):
 def _terminated(number: int, frame: Any) -> None:
     """``torchrun`` ends the other ranks when one has died: they say so, as far as they can still speak."""
     raise RankError("this rank was asked to stop, most likely because another one died; go on with --resume")
-
-
-def bind_to_cores() -> None:
-    """With ``HGDE_BIND=1``, keep this rank to its share of the machine's cores.
-
-    The threads of a rank take turns, and a system that wakes them on each other's cores makes ranks wait. It is not
-    done unasked: ranks of two runs would be bound to the same cores.
-    """
-    if os.environ.get("HGDE_BIND", "0") == "0" or not hasattr(os, "sched_setaffinity"):
-        return
-    cores = sorted(os.sched_getaffinity(0))
-    rank, size = (int(os.environ.get(name, usual)) for name, usual in (("LOCAL_RANK", "0"), ("LOCAL_WORLD_SIZE", "1")))
-    share = cores[len(cores) * rank // size : len(cores) * (rank + 1) // size]
-    if share:
-        os.sched_setaffinity(0, share)
 
 
 def join() -> Ranks:

@@ -1,5 +1,6 @@
 """Fixtures shared by all tests."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -28,3 +29,9 @@ def data_file(data_folder):
         return path
 
     return find
+
+
+def pytest_collection_finish():
+    """What is there once all tests are collected stays to the end: collecting garbage need not look at it each time."""
+    gc.collect()
+    gc.freeze()

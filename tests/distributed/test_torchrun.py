@@ -42,7 +42,8 @@ def model_of(run):
     return (run / "seed-0" / "model.safetensors").read_bytes()
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+# Four ranks as threads of one process are among the tests of bits; as processes they are mostly four starts of Python.
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_torchrun_gives_the_bits_of_one_process(tmp_path, partition, ranks):
     start_run(partition, {**GIVEN, "training": {"epochs": 2}}, Ranks(), tmp_path / "one").train()
     launcher = ("-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--standalone", "-m", "hgde")
@@ -101,7 +102,7 @@ def test_resuming_with_another_number_of_ranks(tmp_path, partition):
 
 
 def test_another_partition_is_not_resumed_on(tmp_path, partition):
-    start_run(partition, GIVEN, Ranks(), tmp_path / "run").train()
+    start_run(partition, {**GIVEN, "training": {"epochs": 1}}, Ranks(), tmp_path / "run").train()
     facts = partition.path / "partition.json"
     facts.write_text(facts.read_text().replace('"starts"', '"begins"'))
     with pytest.raises((PartitionError, KeyError)):

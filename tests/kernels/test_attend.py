@@ -61,7 +61,7 @@ def test_same_bits_for_any_number_of_threads(monkeypatch):
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
-            z, scoring = leaves(points(3000, 16, dtype=torch.float32), vectors(16, 2, 1, dtype=torch.float32))
+            z, scoring = leaves(points(3000, 8, dtype=torch.float32), vectors(8, 2, 1, dtype=torch.float32))
             out = attend_steps(z, graph, AttentionRule(scoring), 0.7, 2, z, ETA, backend="fused")
             results.append((out, *torch.autograd.grad(out.square().sum(), (z, scoring))))
     finally:

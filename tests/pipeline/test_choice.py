@@ -98,7 +98,9 @@ def test_equal_candidates_run_once(dataset):
 @pytest.mark.parametrize("name", [*PRESETS, *LINK_PRESETS])
 def test_every_preset_trains(name, dataset):
     task = {"task": {"name": "links" if name in LINK_PRESETS else "nodes"}}
-    settings = make_settings(overlay({"preset": name, "training": {"epochs": 2}, "run": {"threads": 1}}, task))
+    # All with kernels of one width: compiling them for each would take longer than everything else here.
+    short = {"preset": name, "model": {"width": 8}, "training": {"epochs": 2}, "run": {"threads": 1}}
+    settings = make_settings(overlay(short, task))
     result = fit(settings, dataset=dataset)
     assert result.summary.settings.preset == name
     assert result.summary.outcomes[0].epochs == 2
@@ -110,7 +112,7 @@ def test_what_a_preset_says_of_the_task_acts(dataset):
             self.options = settings.task.options
 
     seen = Seen()
-    settings = make_settings({"preset": "links", "task": {"name": "links"}, "training": {"epochs": 1}})
+    settings = make_settings({**SMALL, "preset": "links", "task": {"name": "links"}, "training": {"epochs": 1}})
     result = fit(settings, dataset=dataset, reporter=seen)
     assert seen.options.hidden_edges == 0.2
     assert result.models[0].task.options.structure

@@ -260,12 +260,13 @@ def test_selection_exports_ids(page):
     assert [row["id"] for row in rows] == [ids[i] for i in inside]
 
 
-@pytest.mark.parametrize("name", ["class", "prediction", "confidence", "degree", "error"])
-def test_colours_change(page, name):
-    page.get_by_label("Colour nodes by").select_option(name)
-    colours = page.evaluate("Array.from({length: hgdeExplorer.data.count}, (_, i) => hgdeExplorer.mode.of(i).join())")
-    assert len(set(colours)) > 1
-    assert page.locator(".hgde-legend li").count() >= 1
+def test_colours_change(page):
+    for name in ("class", "prediction", "confidence", "degree", "error"):
+        page.get_by_label("Colour nodes by").select_option(name)
+        assert explorer(page, "mode.name") == name
+        nodes = "Array.from({length: hgdeExplorer.data.count}, (_, i) => hgdeExplorer"
+        assert len(set(page.evaluate(f"{nodes}.mode.of(i).join())"))) > 1, name
+        assert page.locator(".hgde-legend li").count() >= 1, name
 
 
 def test_weights_of_a_node_are_listed_and_drawn(page):

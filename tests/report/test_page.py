@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -18,8 +19,9 @@ from report.samples import CLASSES, HOSTILE, REPORTS, sample_run, sample_view
 html5lib = pytest.importorskip("html5lib", reason="html5lib checks that pages are valid HTML")
 
 
+@cache
 def parsed(text):
-    """The tree of a page that has no parse error."""
+    """The tree of a page that has no parse error; a page is parsed once, for all that is asked of it."""
     parser = html5lib.HTMLParser(strict=False, namespaceHTMLElements=False)
     tree = parser.parse(text)
     assert parser.errors == []

@@ -34,14 +34,15 @@ def test_gradcheck_for_state_parameters_and_curvature(method):
         space = PoincareBall(0.8, learnable=True)
         del space.curvature.log_scale
         space.curvature.log_scale = log_scale
-        return solve(run, x0, space, method).states
+        return solve(run, x0, space, method).states[1:]  # without the start
 
     inputs = (
         x0.requires_grad_(),
         field.matrix.detach().clone().requires_grad_(),
         torch.tensor(0.1, dtype=torch.float64, requires_grad=True),
     )
-    assert torch.autograd.gradcheck(final, inputs, atol=1e-6, rtol=1e-4)
+    # Outputs without a gradient are a matter of functions written for autograd, and there is none among these.
+    assert torch.autograd.gradcheck(final, inputs, atol=1e-6, rtol=1e-4, check_undefined_grad=False)
 
 
 CASES = [(name, adaptive) for name in SOLVERS for adaptive in (False, True) if resolve(name).adaptive or not adaptive]

@@ -15,7 +15,6 @@ import os
 import sys
 import traceback
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import BinaryIO
 
@@ -59,6 +58,8 @@ def sources() -> list[Path]:
 @cache
 def fingerprint() -> str:
     """Changes with any source of kernels, the compilers, Python and the processor: what an object depends on."""
+    from importlib.metadata import version  # which a worker has no use for
+
     digest = hashlib.sha256()
     for path in sources():
         digest.update(path.name.encode() + path.read_bytes())

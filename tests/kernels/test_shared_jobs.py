@@ -44,10 +44,13 @@ def test_the_same_bits_from_torch_s_threads_and_from_workers(monkeypatch, always
 
 
 @pytest.mark.parametrize("width", [3, 16])
-def test_a_kernel_made_for_a_width_gives_the_bits_of_the_one_for_all(monkeypatch, width):
-    own = step_and_gradient(width)
-    monkeypatch.setattr(sizes, "WIDTHS", ())
-    assert is_same(step_and_gradient(width), own)
+def test_a_kernel_made_for_a_width_gives_the_bits_of_the_one_for_all(width):
+    own, name = step_and_gradient(width), "trajectories.forward_edges"
+    assert sizes.at_width(name, width) != name
+    with sizes.shared_by_widths():
+        assert sizes.at_width(name, width) == name
+        assert is_same(step_and_gradient(width), own)
+    assert sizes.at_width(name, width) != name
 
 
 @pytest.mark.skipif(not hasattr(os, "fork") or sys.platform == "darwin", reason="processes are not forked here")

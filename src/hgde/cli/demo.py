@@ -32,7 +32,6 @@ def demo(
 
     with Crew((workers or os.cpu_count() or 1) - 1) as crew:
         crew.begin()
-        from hgde.experiments.compare_report import fact_lines, terminal
         from hgde.experiments.demo import count_runs, run_demo
         from hgde.progress import bar
 
@@ -41,6 +40,8 @@ def demo(
     if as_json:
         print_json(result.to_dict())
         return
+    from hgde.experiments.compare_report import fact_lines, terminal
+
     console = Console(highlight=False)
     for title, comparison in result.comparisons.items():
         facts = fact_lines(comparison.facts)

@@ -15,7 +15,6 @@ import os
 import sys
 import traceback
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import BinaryIO
 
@@ -59,6 +58,8 @@ def sources() -> list[Path]:
 @cache
 def fingerprint() -> str:
     """Changes with any source of kernels, the compilers, Python and the processor: what an object depends on."""
+    from importlib.metadata import version  # which a worker has no use for
+
     digest = hashlib.sha256()
     for path in sources():
         digest.update(path.name.encode() + path.read_bytes())
@@ -99,7 +100,7 @@ def build(name: str, real: str) -> tuple[str, bytes]:
         cpu=cpu, features=features, opt=3, reloc="pic", jit=True
     )
     code.triple, code.data_layout = machine.triple, str(machine.target_data)
-    tuning = llvm.create_pipeline_tuning_options(speed_level=3)
+    tuning = llvm.create_pipeline_tuning_options(speed_level=2)
     tuning.loop_vectorization = tuning.slp_vectorization = True
     passes = llvm.create_pass_builder(machine, tuning)
     passes.getModulePassManager().run(code, passes)

@@ -25,8 +25,12 @@ from hgde.compiler.values import KernelError
 @cache
 def _functions(path: str) -> dict[int, ast.FunctionDef]:
     """The functions of a file by the line they begin at, decorators included."""
-    nodes = ast.walk(ast.parse(Path(path).read_text(encoding="utf-8")))
-    defined = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    defined, pending = [], list[ast.AST](ast.parse(Path(path).read_text(encoding="utf-8")).body)
+    while pending:  # statements only: most of a tree is expressions, which define nothing
+        node = pending.pop()
+        pending += [*getattr(node, "body", ()), *getattr(node, "orelse", ())]
+        if isinstance(node, ast.FunctionDef):
+            defined.append(node)
     return {min([node.lineno, *(mark.lineno for mark in node.decorator_list)]): node for node in defined}
 
 

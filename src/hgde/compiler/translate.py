@@ -72,7 +72,10 @@ class _Program:
         key = (function, *(str(kind) for kind in kinds))
         if key not in self._blocks:
             self._blocks[key] = None
-            self._blocks[key] = self.define(function, kinds, f"{function.__module__}.{function.__name__}", {})
+            made = self.define(function, kinds, f"{function.__module__}.{function.__name__}", {})
+            # A kernel as one function would take LLVM twice as long, and run no faster: blocks are whole loops.
+            made.attributes.add("noinline")
+            self._blocks[key] = made
         if self._blocks[key] is None:
             raise KernelError(f"{function.__name__} calls itself")
         return self._blocks[key]

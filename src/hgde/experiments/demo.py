@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hgde.experiments.compare_report import write_comparison
 from hgde.experiments.demo_data import make_taxonomy
 from hgde.experiments.jobs import Crew, Done, Job, run_jobs
 from hgde.experiments.places import at_place, key_of
@@ -21,6 +20,7 @@ from hgde.experiments.systems import System, find_system, settings_of
 from hgde.experiments.table import Comparison, make_rows
 from hgde.experiments.work import WORK
 from hgde.kernels import warm_up
+from hgde.kernels.cpu.sizes import shared_by_widths
 
 SYSTEMS = ("hgde", "hgde-flat", "gcn", "mlp", "label-propagation")
 SEEDS = 3
@@ -90,15 +90,26 @@ def run_demo(
     places: list[Place] = [(seed, seed) for seed in range(seeds)]
     jobs = {title: _jobs(title, given, systems, places, epochs) for title, given in sets.items()}
     picture = {"data": tables, "run": {"threads": 1}, **PICTURE}
-    warm_up("edge", "encoder", "origin", "sparse", width=MODEL["width"])
-    warm_up("edge", width=PICTURE["model"]["width"])
+    with shared_by_widths():
+        warm_up("edge", "encoder", "origin", "sparse", width=MODEL["width"])
     # This process has the picture and the pages to make besides.
-    mine = [job for job in jobs["taxonomy"] if _is_fused(job)]
+    mine = [job for job in jobs["taxonomy"] if job.cell == "taxonomy/hgde"]
     theirs = [job for own in jobs.values() for job in own if job not in mine]
-    _side_by_side(sorted(theirs, key=_is_fused), mine, store, crew, on_run)
-    page = _write_page(out, picture)
-    if on_run is not None:
-        on_run(Done(Job("picture", "seed-00", "train", picture), {}))
+
+    def tell(done: Done, count: int, total: int) -> None:
+        if on_run is not None and not done.job.cell.endswith("facts"):
+            on_run(done)
+
+    def do_mine() -> Path:
+        run_jobs(mine, store, 0, tell)
+        page = _write_page(out, picture)
+        if on_run is not None:
+            on_run(Done(Job("picture", "seed-00", "train", picture), {}))
+        return page
+
+    page = _beside(lambda: run_jobs(sorted(theirs, key=_is_fused), store, crew or 0, tell), do_mine, crew)
+    from hgde.experiments.compare_report import write_comparison
+
     demo = Demo({}, page)
     for title, own in jobs.items():
         facts, *outcomes = run_jobs(own, store, 0)
@@ -140,25 +151,20 @@ def run(job: Job) -> dict[str, Any]:
     """The work ``job.more["work"]``. Memory is measured after a collection of garbage, which would look at everything
     that was ever imported; what is there before a run is left out of it."""
     gc.freeze()
-    return WORK[job.more["work"]](job)
+    with shared_by_widths():
+        return WORK[job.more["work"]](job)
 
 
-def _side_by_side(
-    theirs: Sequence[Job], mine: Sequence[Job], store: Store, crew: Crew | None, on_run: OnRun | None
-) -> None:
-    """Jobs in other processes and in this one; a process takes seconds to begin, so this one does not wait for it."""
-
-    def tell(done: Done, count: int, total: int) -> None:
-        if on_run is not None and not done.job.cell.endswith("facts"):
-            on_run(done)
-
+def _beside(theirs: Callable[[], Any], mine: Callable[[], Path], crew: Crew | None) -> Path:
+    """What others do and what this process does, at the same time if there are others; the latter's result."""
     if crew is None or crew.count == 0:
-        run_jobs([*theirs, *mine], store, 0, tell)
-        return
+        theirs()
+        return mine()
     with ThreadPoolExecutor(1) as thread:
-        others = thread.submit(run_jobs, theirs, store, crew, tell)
-        run_jobs(mine, store, 0, tell)
+        others = thread.submit(theirs)
+        made = mine()
         others.result()
+    return made
 
 
 def _write_page(out: Path, settings: Mapping[str, Any]) -> Path:
@@ -168,6 +174,8 @@ def _write_page(out: Path, settings: Mapping[str, Any]) -> Path:
     from hgde.report.page import write_report
 
     run = out / "run"
-    if not (run / "summary.json").exists():
-        fit(make_settings(settings), run)
-    return write_report(report_of_run(run), out, forms=("html",)).html
+    with shared_by_widths():
+        if not (run / "summary.json").exists():
+            fit(make_settings(settings), run)
+        report = report_of_run(run)
+    return write_report(report, out, forms=("html",)).html

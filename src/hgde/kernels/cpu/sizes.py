@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 STRIP = 32
 """Most rows worked on together."""
 CHUNK = 64
@@ -28,12 +31,27 @@ def pairs_together(width: int) -> int:
 
 WIDTHS, MADE_FOR_WIDTHS = (8, 16, 32, 64), ("trajectories", "attentive", "programs")
 """Widths for which the kernels of some modules are made apart: others share one kernel for all."""
+_shared = False
 
 
 def at_width(kernel: str, width: int) -> str:
     """The name of the kernel to call for points of a width, padded or not."""
     padded = (width + 7) // 8 * 8
-    return f"{kernel}@{padded}" if padded in WIDTHS and kernel.startswith(MADE_FOR_WIDTHS) else kernel
+    is_apart = padded in WIDTHS and kernel.startswith(MADE_FOR_WIDTHS) and not _shared
+    return f"{kernel}@{padded}" if is_apart else kernel
+
+
+@contextmanager
+def shared_by_widths() -> Iterator[None]:
+    """Inside, in this process, one kernel serves all widths: less to compile, for work too short to repay more.
+
+    The results have the same bits."""
+    global _shared
+    before, _shared = _shared, True
+    try:
+        yield
+    finally:
+        _shared = before
 
 
 def scratch(width: int, edges: int = 0) -> int:

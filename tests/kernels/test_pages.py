@@ -35,7 +35,7 @@ def test_whole_pages_of_large_arrays_only(system: System) -> None:
     assert not system.told
     large = pages.empty((3, pages.SMALLEST), torch.float64)
     (begin, size, _), end = system.told[0], large.data_ptr() + 8 * large.numel()
-    assert begin % PAGE == 0 and size % PAGE == 0
+    assert (begin % PAGE, size % PAGE) == (0, 0)
     assert large.data_ptr() <= begin < large.data_ptr() + PAGE
     assert end - PAGE < begin + size <= end
 
@@ -67,4 +67,5 @@ def test_values_and_gradients_are_the_same_where_pages_move() -> None:
         out = diffuse(z, graph, weights, 1.0, z, (1.0, 0.6, 0.1))
         results.append((out.detach(), *torch.autograd.grad(out.square().sum(), z)))
     for out, gradient in results[1:]:
-        assert torch.equal(out, results[0][0]) and torch.equal(gradient, results[0][1])
+        assert torch.equal(out, results[0][0])
+        assert torch.equal(gradient, results[0][1])

@@ -86,7 +86,7 @@ class Trajectory:
     def forward(self, z: Tensor, states: Tensor, kept: Tensor, out: Tensor, partial: Tensor) -> None:
         """From ``z`` through ``states`` to ``out``, all written but ``z``."""
         steps, b = len(states) + 1, pages.empty(2 * self.rows, torch.float64)
-        apart = (kept.shape[1] - z.numel()) // 2
+        apart = (kept.shape[1] - z.numel() - self.rows) // 2
         args = (*self._common(z, states, kept, b, len(kept), apart), out, partial)
         blocks, buffers = self.layout.num_blocks, scratch(self.width)
         name = at_width(_KERNELS[self.channels][0], self.width)
@@ -98,7 +98,7 @@ class Trajectory:
         """The gradient at ``z`` from that at the end; the others are added to ``into``."""
         layout, gz, steps = self.layout, pages.empty_like(z), len(states) + 1
         b, keep, apart = pages.empty(self.rows, torch.float64), len(kept), len(layout.indices)
-        if self.reverse is None and kept.shape[1] == z.numel():
+        if self.reverse is None and kept.shape[1] == z.numel() + self.rows:
             keep, apart = 0, layout.most_in_strip(self.width)
         told, kernel = into.values, _KERNELS[self.channels][1]
         given: tuple[Any, ...] = (pointer(into.extra),)
@@ -111,7 +111,7 @@ class Trajectory:
         args += (int(told is not None), pointer(told))
         if self.reverse is not None:
             kernel, nodes = MUTUAL, pages.empty(2 * self.rows, torch.float64)
-            args += (nodes, partial, lent("own", 3 * z.numel(), z.dtype), reversed_values(self.weight, self.reverse))
+            args += (nodes, partial, lent("own", 2 * z.numel(), z.dtype), reversed_values(self.weight, self.reverse))
         else:
             by = layout.transposed(self.rows)
             args += (into.tell, partial, by.blocks.numel() - 1, by.blocks, by.start, by.rows, by.order)
@@ -150,9 +150,9 @@ class Gradients:
             self.scale = torch.zeros_like(z)
 
 
-def kept_shape(keep: int, steps: int, size: int, edges: int) -> tuple[int, int]:
-    """Steps of which something is kept, and how many numbers of each."""
-    return (0, 1, steps, steps)[keep], size + (2 * edges if keep == ALL_AND_EDGES else 0)
+def kept_shape(keep: int, steps: int, rows: int, width: int, edges: int) -> tuple[int, int]:
+    """Steps of which something is kept, and how many numbers of each: sums, one of each row, two of each edge."""
+    return (0, 1, steps, steps)[keep], rows * (width + 1) + (2 * edges if keep == ALL_AND_EDGES else 0)
 
 
 def what_to_keep(z: Tensor, graph: Graph, channels: bool) -> int:
@@ -192,7 +192,7 @@ def _shapes(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     width = (z.shape[1] + 7) // 8 * 8
     states = z.new_empty((steps - 1, z.shape[0], width))
-    kept = z.new_empty(kept_shape(keep, steps, z.shape[0] * width, indices.shape[0]), dtype=torch.float64)
+    kept = z.new_empty(kept_shape(keep, steps, z.shape[0], width, indices.shape[0]), dtype=torch.float64)
     return like(z), states, kept, z.new_empty((), dtype=torch.int64)
 
 
@@ -216,7 +216,7 @@ def diffuse(
     state, first = pages.settle(padded(z)), None if z0 is None else padded(z0)
     path = Trajectory(state, first, c, eta, weight, scale, index, extra, indptr, indices, mode, code)
     states, out = pages.empty((steps - 1, *state.shape), state.dtype), pages.empty_like(state)
-    kept = pages.empty(kept_shape(keep, steps, state.numel(), len(indices)), torch.float64)
+    kept = pages.empty(kept_shape(keep, steps, *state.shape, len(indices)), torch.float64)
     partial = torch.zeros(path.layout.num_blocks, PARTIALS, dtype=torch.float64)
     path.forward(state, states, kept, out, partial)
     projected = partial[:, PROJECTED].sum().to(torch.int64)

@@ -130,7 +130,7 @@ def follow_backward(
         *(int(edges is not None), pointer(edges)),
     )
     if path.reverse is not None:
-        nodes, own = pages.empty(2 * path.rows, torch.float64), lent("own", 3 * state.numel(), state.dtype)
+        nodes, own = pages.empty(2 * path.rows, torch.float64), lent("own", 2 * state.numel(), state.dtype)
         args += (nodes, own, reversed_values(path.weight, path.reverse))
     else:
         kernel, by = ONE_WAY, layout.transposed(path.rows)

@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Any
 
 from hgde.compiler.dialect import block, inlined
-from hgde.kernels.cpu.exponential import PUSHED, SCALARS, rounded
+from hgde.kernels.cpu.exponential import PULLED, PUSHED, SCALARS, rounded
 from hgde.kernels.cpu.lanes import LANES, fma, larger, line, load, most, prefetch, spread, store, total, wide
 from hgde.kernels.cpu.rows import flow_strip
 from hgde.kernels.cpu.scalars import SERIES_BELOW, artanh_ratio, artanh_ratio_near
@@ -106,10 +106,11 @@ def gather_edges(
 
     Edges are gone through without regard to rows: rows are short, and at the end of each a loop of its own would be
     left unforeseen by the processor. ``last`` is the last edge that may be looked ahead to. See :func:`remember` for
-    the rest.
+    the rest. Left behind: ``PULLED = sum_j s_rj (B_r + c|z_j - z_r|^2)``, weights included: the sum's derivative in its
+    own point is minus that, besides what comes through the scalars.
     """
     for r in range(n):
-        s[PUSHED + r] = 0.0
+        s[PUSHED + r], s[PULLED + r] = 0.0, 0.0
     for k in range(0, n * d, LANES):
         store(s, v + k, spread(0.0))
     end = indptr[first + n]
@@ -123,11 +124,13 @@ def gather_edges(
         for o in range(start, stop):
             i, j, p = owners[o], indices[o], o - start
             s[PUSHED + i - first] += s[OUT + p]
+            s[PULLED + i - first] += s[S + p]
             for k in range(0, d, LANES):
                 place = v + (i - first) * d + k
                 store(s, place, fma(s[S + p], wide(z, j * d + k) - wide(z, i * d + k), load(s, place)))
     for r in range(n):
         b_i, pushed = b[first + r], s[PUSHED + r]
+        s[PULLED + r] = fma(b_i, s[PULLED + r], pushed)
         if anchored != 0:
             # B (o - z) - c|z|^2 z = -z, and of a point at the origin the conformal factor is 1.
             pushed += origin[first + r] * b_i * artanh_ratio(1 - b_i, 1 / b_i)
@@ -179,36 +182,21 @@ def gather_channels(
 def step_edges(
     part: int, s: Any, blocks: Any, indptr: Any, indices: Any, owners: Any, d: int, z: Any, b: Any, values: Any, origin:
     Any, anchored: int, z0: Any, mode: int, code: int, e0: float, e1: float, e2: float, c: float, margin: float, keep:
-    int, kept: Any, memo: Any, apart: int, out: Any, b_out: Any, partial: Any,
+    int, kept: Any, pulled: Any, memo: Any, apart: int, out: Any, b_out: Any, partial: Any,
 ) -> None:  # fmt: skip
-    """``out = F(z)`` and its ``b_out`` for the rows of a block; if ``keep``, the sums go to ``kept``, and what is dear
-    of the edges to ``memo`` unless ``apart`` is zero."""
+    """``out = F(z)`` and its ``b_out`` for the rows of a block; if ``keep``, the sums go to ``kept``,
+    ``PULLED`` to ``pulled``, and what is dear of the edges to ``memo`` unless ``apart`` is zero."""
     v, moved, rows = BUFFERS, BUFFERS + STRIP * d, strip_rows(d)
     last = indptr[blocks[part + 1]] - 1
     for first in range(blocks[part], blocks[part + 1], rows):
         n = min(rows, blocks[part + 1] - first)
         gather_edges(
-            first,
-            n,
-            last,
-            indptr,
-            indices,
-            owners,
-            d,
-            z,
-            b,
-            values,
-            origin,
-            anchored,
-            c,
-            s,
-            v,
-            keep * min(apart, 1),
-            memo,
-            0,
-            apart,
-        )
+            first, n, last, indptr, indices, owners, d, z, b, values, origin, anchored, c, s, v, keep * min(apart, 1),
+            memo, 0, apart,
+        )  # fmt: skip
         if keep != 0:
+            for r in range(n):
+                pulled[first + r] = s[PULLED + r]
             for k in range(0, n * d, LANES):
                 store(kept, first * d + k, load(s, v + k))
         partial[part * PARTIALS + PROJECTED] += flow_strip(

@@ -20,7 +20,7 @@ from hgde.kernels.cpu.sizes import ELU, LEAKY_RELU, RELU, ROW_SCALARS, STRIP, TA
     XX, VV, B, Q, T, SLOPE, SECH, F, TT, TX, SPREAD, DEN, SCALE, PUSHED,
     GX, GV, GT, TV, XV, O1, O2, O3, O4, O5, O6, O7, GC,
     B0, B2, G01, G02, G12, F0, F1, F2, BOTTOM, ROOT, H0, H1, H2, SIZE, CUT,
-    M0, M1, M2, M01, M02, M12, GE0, GE1, GE2,
+    M0, M1, M2, M01, M02, M12, GE0, GE1, GE2, PULLED,
 ) = tuple(STRIP * n for n in range(ROW_SCALARS))  # fmt: skip
 SCALARS = ROW_SCALARS * STRIP
 LEAKY_SLOPE = 0.01

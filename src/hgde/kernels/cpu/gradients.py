@@ -38,6 +38,7 @@ from hgde.kernels.cpu.edges import (
     gather_edges,
 )  # fmt: skip
 from hgde.kernels.cpu.exponential import GX as ROW_GX
+from hgde.kernels.cpu.exponential import PULLED
 from hgde.kernels.cpu.lanes import LANES, fma, line, load, prefetch, spread, store, total, wide, widened, zeros
 from hgde.kernels.cpu.rows import flow_strip_backward
 from hgde.kernels.cpu.scalars import artanh_ratio, artanh_ratio_slope
@@ -191,7 +192,7 @@ def receive_edges(
 def rows_edges(
     part: int, first: int, n: int, last: int, s: Any, indptr: Any, indices: Any, owners: Any, d: int, z: Any, b: Any,
     values: Any, origin: Any, anchored: int, z0: Any, mode: int, code: int, e0: float, e1: float, e2: float, c: float,
-    margin: float, keep: int, kept: Any, remembers: int, at: int, apart: int, grad: Any, g: Any, gz0: Any,
+    margin: float, keep: int, kept: Any, pulled: Any, remembers: int, at: int, apart: int, grad: Any, g: Any, gz0: Any,
     gorigin: Any, partial: Any,
 ) -> None:  # fmt: skip
     """From ``grad`` to the gradient at the sums of a strip, left in ``g`` and in the buffer, and what is not by edges.
@@ -201,6 +202,8 @@ def rows_edges(
     size = STRIP * d
     v, moved, gm, gz, gu = BUFFERS, BUFFERS + size, BUFFERS + 2 * size, BUFFERS + 3 * size, BUFFERS + 4 * size
     if keep != 0:
+        for r in range(n):
+            s[PULLED + r] = pulled[first + r]
         for k in range(0, n * d, LANES):
             store(s, v + k, load(kept, first * d + k))
     else:
@@ -220,8 +223,8 @@ def rows_edges(
 def receivers_edges(
     part: int, s: Any, blocks: Any, indptr: Any, indices: Any, owners: Any, d: int, z: Any, b: Any, values: Any, origin:
     Any, anchored: int, z0: Any, mode: int, code: int, e0: float, e1: float, e2: float, c: float, margin: float, keep:
-    int, kept: Any, memo: Any, apart: int, grad: Any, g: Any, gz: Any, gz0: Any, gorigin: Any, wanted: int, gvalues:
-    Any, tell: Any, partial: Any,
+    int, kept: Any, pulled: Any, memo: Any, apart: int, grad: Any, g: Any, gz: Any, gz0: Any, gorigin: Any, wanted: int,
+    gvalues: Any, tell: Any, partial: Any,
 ) -> None:  # fmt: skip
     """First pass over a block; ``gz`` may be ``grad``. Without ``keep``, ``apart`` is the most edges a strip has."""
     size, rows = STRIP * d, strip_rows(d)
@@ -234,7 +237,7 @@ def receivers_edges(
             known, at = s, BUFFERS + 7 * size - indptr[first]
         rows_edges(
             part, first, n, last, s, indptr, indices, owners, d, z, b, values, origin, anchored, z0, mode, code, e0, e1,
-            e2, c, margin, keep, kept, 1, at, apart, grad, g, gz0, gorigin, partial,
+            e2, c, margin, keep, kept, pulled, 1, at, apart, grad, g, gz0, gorigin, partial,
         )  # fmt: skip
         partial[part * PARTIALS] += receive_edges(
             first, n, indptr, indices, d, z, b, values, c, s, gz_, gu, known, at, apart, wanted, gvalues, tell

@@ -7,8 +7,8 @@ Nothing is left for edges and nothing is scattered. :mod:`~hgde.kernels.cpu.grad
 
 With ``f_ij = a_ij R B_i h_i``, ``h_i = B_i <g_i, z_j - z_i> - delta <g_i, z_i>``, ``R = artanhc / den``, the row takes
 the derivatives of ``f_ij + f_ji`` in its own point. Those of ``f_ij`` in the curvature are counted once, by its
-receiver. What a row gets as a receiver nearly cancels with what its exponential gave, so for itself it has its
-gradients unrounded.
+receiver. What a row gets as a receiver nearly cancels with what its exponential gave. So the two are joined before they
+are rounded, by a factor that the pass which made the sums has left, and for itself a row has its gradient unrounded.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from hgde.kernels.cpu.edges import (
     OVER,
     PULL,
     RATIO,
-    TO_G,
     TO_NEIGHBOUR,
     TO_Z,
     VALUE,
@@ -38,8 +37,8 @@ from hgde.kernels.cpu.edges import (
     chunk_ratios,
 )  # fmt: skip
 from hgde.kernels.cpu.elementary import reals
-from hgde.kernels.cpu.exponential import GV, XV, rounded  # fmt: skip
 from hgde.kernels.cpu.exponential import GX as ROW_GX
+from hgde.kernels.cpu.exponential import PULLED, XV, rounded
 from hgde.kernels.cpu.exponential import B as ROW_B
 from hgde.kernels.cpu.lanes import LANES, fma, line, load, prefetch, spread, store, total, wide, widened, zeros
 from hgde.kernels.cpu.maps import put
@@ -48,21 +47,21 @@ from hgde.kernels.cpu.sizes import BUFFERS, PARTIALS, STRIP, pairs_together, str
 
 A_BACK, GE_BACK, GX_BACK = S, OUT, PULL
 """Of the reverse edge: its weight, ``<g_j, z_i - z_j>`` and ``<g_j, z_j>``."""
-SUM_G, SUM_Z = GV, XV
-"""What a row's point and gradient are multiplied by in the end."""
+SUM_Z = XV
+"""What a row's point is multiplied by in the end."""
 
 
 @block
 def leave_rows(first: int, n: int, d: int, b: Any, g: Any, s: Any, gz: int, gu: int, nodes: Any, own: Any) -> None:
     """``1 - c|z_i|^2`` and ``<g_i, z_i>`` of a strip's rows, for their neighbours, and for themselves what is lost of
-    ``g`` by rounding, and ``gz`` in two parts."""
+    ``g`` by rounding, and ``gz`` with what ``g`` gives a receiver's own point."""
     for r in range(n):
         nodes[2 * (first + r)], nodes[2 * (first + r) + 1] = b[first + r], s[ROW_GX + r]
         for k in range(0, d, LANES):
-            at, place = r * d + k, 3 * (first + r) * d + k
-            store(own, place, load(s, gu + at) - wide(g, 2 * (first + r) * d + d + k))
-            store(own, place + d, load(s, gz + at))
-            store(own, place + 2 * d, load(s, gz + at) - wide(own, place + d))
+            at, place = r * d + k, 2 * (first + r) * d + k
+            along = load(s, gu + at)
+            store(own, place, along - wide(g, place + d))
+            store(own, place + d, fma(-s[PULLED + r], along, load(s, gz + at)))
 
 
 @inlined
@@ -111,7 +110,6 @@ def mutual_terms(n: int, c: float, s: Any) -> None:
         s[VALUE + k] = h_i * b_i * scale
         s[ALONG + k] = -2 * c * f_delta
         s[TO_NEIGHBOUR + k] = a_j * b_j * scale
-        s[TO_G + k] = -a_i * (b_i + delta) * scale
         s[TO_Z + k] = -2 * c * f_b
 
 
@@ -129,11 +127,11 @@ def mutual_edges(
         n = min(rows, blocks[part + 1] - first)
         for r in range(n):
             s[ROW_B + r], s[ROW_GX + r] = nodes[2 * (first + r)], nodes[2 * (first + r) + 1]
-            s[SUM_G + r], s[SUM_Z + r] = 0.0, 0.0
+            s[SUM_Z + r] = 0.0
             for k in range(0, d, LANES):
                 at = 2 * (first + r) * d + k
                 store(s, own_z + r * d + k, wide(g, at))
-                store(s, own_g + r * d + k, wide(g, at + d) + wide(own, 3 * (first + r) * d + k))
+                store(s, own_g + r * d + k, wide(g, at + d) + wide(own, at))
                 store(sums, r * d + k, zeros(g))
         end, ec = indptr[first + n], 0.0
         for start in range(indptr[first], end, pairs_together(d)):
@@ -146,7 +144,6 @@ def mutual_edges(
                     gvalues[o] += s[VALUE + o - start]
             for o in range(start, stop):
                 r, j, p = owners[o] - first, indices[o], o - start
-                s[SUM_G + r] += s[TO_G + p]
                 s[SUM_Z + r] += s[TO_Z + p]
                 ec += s[EC + p]
                 for k in range(0, d, LANES):
@@ -155,8 +152,7 @@ def mutual_edges(
                     store(sums, r * d + k, fma(s[ALONG + p], t, across))
         for r in range(n):
             for k in range(0, d, LANES):
-                at, place = r * d + k, 3 * (first + r) * d + d + k
-                rest = fma(s[SUM_G + r], load(s, own_g + at), s[SUM_Z + r] * load(s, own_z + at))
-                rest = rest + (wide(own, place) + wide(own, place + d))
+                at, place = r * d + k, 2 * (first + r) * d + d + k
+                rest = fma(s[SUM_Z + r], load(s, own_z + at), wide(own, place))
                 put(gz, (first + r) * d + k, rest + widened(load(sums, at)), add)
         partial[part * PARTIALS] += ec / c

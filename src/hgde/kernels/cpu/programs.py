@@ -239,7 +239,7 @@ def go_back(
                     known = BUFFERS + 7 * room - indptr[first]
                     rows_edges(
                         part, first, n, last, s, indptr, indices, owners, d, z, b, values, origin, anchored, z0, mode,
-                        code, e0, e1, e2, c, margin, 0, s, 1 - mutual, known, apart, slot(grads, plan[at + 1], size),
+                        code, e0, e1, e2, c, margin, 0, s, s, 1 - mutual, known, apart, slot(grads, plan[at + 1], size),
                         g, gz0, gorigin, partial,
                     )  # fmt: skip
                     if mutual:

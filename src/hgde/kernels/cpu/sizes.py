@@ -9,7 +9,7 @@ STRIP = 32
 """Most rows worked on together."""
 CHUNK = 64
 """Edges worked on together."""
-ROW_SCALARS, EDGE_SCALARS = 51, 17
+ROW_SCALARS, EDGE_SCALARS = 52, 17
 """Scalars kept for each row of a strip and each edge of a chunk."""
 BUFFERS = ROW_SCALARS * STRIP + EDGE_SCALARS * CHUNK
 """Where the matrices of a strip begin in the scratch: one place for all passes, which then share building blocks."""

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from hgde.compiler.load import function
+from hgde.kernels.cpu import pages
 from hgde.kernels.cpu.sizes import LINE
 
 #: Inner-loop operations that make it worth waking another thread: for one job, and for a kernel that goes through
@@ -87,7 +88,7 @@ def lent(name: str, size: int, dtype: torch.dtype) -> Tensor:
     held: dict[tuple[str, torch.dtype], Tensor] = _scratch.__dict__.setdefault("lent", {})
     known = held.get((name, dtype))
     if known is None or not size <= known.numel() <= 4 * size + 1024:
-        known = held[name, dtype] = torch.empty(size, dtype=dtype)
+        known = held[name, dtype] = pages.empty(size, dtype)
     return known
 
 

@@ -3,8 +3,8 @@
 A step needs its neighbours' states, so steps are phases (:mod:`hgde.kernels.cpu.phases`). Forward a step is one phase,
 which leaves ``1 - c|z|^2`` for the next; backward it is two, by receivers and by senders. ``states [steps - 1, N, d]``
 are the states between ``z`` and ``out``; ``b`` is a buffer, of two numbers for each row forward and one backward.
-``kept`` has, for the last ``keep`` steps, the sums and, after them, ``apart`` pairs of numbers of edges, ``stride``
-numbers in all. ``owners`` are the rows of the edges.
+``kept`` has, for the last ``keep`` steps, the sums, one more number for each row, and ``apart`` pairs of numbers of
+edges, ``stride`` numbers in all. ``owners`` are the rows of the edges.
 """
 
 from __future__ import annotations
@@ -61,13 +61,14 @@ def forward_edges(
     for step in range(steps):
         here, kept_here = at_step(step, size, z, states), is_kept(step, steps, keep)
         known = offset(kept, max(step - steps + keep, 0) * stride)
+        pulled, memo = offset(known, size), offset(known, size + rows)
         there = out if step == steps - 1 else offset(states, step * size)
         b_here, b_there = offset(b, step % 2 * rows), offset(b, (step + 1) % 2 * rows)
         part = take(sync, step + 1, parts)
         while part < parts:
             step_edges(
                 part, s, blocks, indptr, indices, owners, d, here, b_here, values, origin, anchored, z0, mode, code, e0,
-                e1, e2, c, margin, kept_here, known, offset(known, size), apart, there, b_there, partial,
+                e1, e2, c, margin, kept_here, known, pulled, memo, apart, there, b_there, partial,
             )  # fmt: skip
             part = next_part(sync, step + 1, parts)
         meet(sync, step + 1, parts)
@@ -85,13 +86,14 @@ def forward_channels(
     for step in range(steps):
         here, kept_here = at_step(step, size, z, states), is_kept(step, steps, keep)
         known = offset(kept, max(step - steps + keep, 0) * stride)
+        memo = offset(known, size + rows)
         there = out if step == steps - 1 else offset(states, step * size)
         b_here, b_there = offset(b, step % 2 * rows), offset(b, (step + 1) % 2 * rows)
         part = take(sync, step + 1, parts)
         while part < parts:
             step_channels(
                 part, s, blocks, indptr, indices, owners, d, here, b_here, table, index, weighted, edge, scale, z0,
-                mode, code, e0, e1, e2, c, margin, kept_here, known, offset(known, size), apart, there, b_there,
+                mode, code, e0, e1, e2, c, margin, kept_here, known, memo, apart, there, b_there,
                 partial,
             )  # fmt: skip
             part = next_part(sync, step + 1, parts)
@@ -113,13 +115,14 @@ def backward_edges(
         step, phase = steps - 1 - back, 2 * back + 1
         here, kept_here = at_step(step, size, z, states), is_kept(step, steps, keep)
         known = offset(kept, max(step - steps + keep, 0) * stride)
+        pulled, memo = offset(known, size), offset(known, size + rows)
         arriving = grad if back == 0 else gz
         part = take(sync, phase, parts)
         while part < parts:
             receivers_edges(
                 part, s, blocks, indptr, indices, owners, d, here, b, values, origin, anchored, z0, mode, code, e0, e1,
-                e2, c, margin, kept_here, known, offset(known, size), apart, arriving, g, gz, gz0, gorigin, wanted,
-                gvalues, tell, partial,
+                e2, c, margin, kept_here, known, pulled, memo, apart, arriving, g, gz, gz0, gorigin, wanted, gvalues,
+                tell, partial,
             )  # fmt: skip
             part = next_part(sync, phase, parts)
         meet(sync, phase, parts)
@@ -142,13 +145,14 @@ def backward_mutual(
     Doubles, partial: Doubles, own: Reals, back: Reals,
 ) -> None:  # fmt: skip
     """:func:`backward_edges` where every edge has its reverse, of weight ``back``; ``nodes`` and ``own`` are
-    buffers of two and ``3 d`` numbers a row."""
+    buffers of two and ``2 d`` numbers a row."""
     size, strip = rows * d, strip_rows(d)
     begin(sync, parts, blocks, d, at_step(steps - 1, size, z, states), c, margin, b)
     for turn in range(steps):
         step, phase = steps - 1 - turn, 2 * turn + 1
         here, kept_here = at_step(step, size, z, states), is_kept(step, steps, keep)
         known = offset(kept, max(step - steps + keep, 0) * stride)
+        pulled = offset(known, size)
         arriving = grad if turn == 0 else gz
         part = take(sync, phase, parts)
         while part < parts:
@@ -157,7 +161,8 @@ def backward_mutual(
                 n = min(strip, blocks[part + 1] - first)
                 rows_edges(
                     part, first, n, last, s, indptr, indices, owners, d, here, b, values, origin, anchored, z0, mode,
-                    code, e0, e1, e2, c, margin, kept_here, known, 0, 0, 0, arriving, g, gz0, gorigin, partial,
+                    code, e0, e1, e2, c, margin, kept_here, known, pulled, 0, 0, 0, arriving, g, gz0, gorigin,
+                    partial,
                 )  # fmt: skip
                 leave_rows(first, n, d, b, g, s, BUFFERS + 3 * STRIP * d, BUFFERS + 4 * STRIP * d, nodes, own)
             part = next_part(sync, phase, parts)
@@ -191,13 +196,14 @@ def backward_channels(
         step, phase = steps - 1 - back, 2 * back + 1
         here, kept_here = at_step(step, size, z, states), is_kept(step, steps, keep)
         known = offset(kept, max(step - steps + keep, 0) * stride)
+        memo = offset(known, size + rows)
         arriving = grad if back == 0 else gz
         part = take(sync, phase, groups)
         while part < groups:
             for member in range(part * group, min(part * group + group, parts)):
                 receivers_channels(
                     member, s, blocks, indptr, indices, owners, d, here, b, table, index, weighted, edge, scale, z0,
-                    mode, code, e0, e1, e2, c, margin, kept_here, known, offset(known, size), apart, arriving, g, gz,
+                    mode, code, e0, e1, e2, c, margin, kept_here, known, memo, apart, arriving, g, gz,
                     gz0, gscale, gtable, part * length, wanted, gedge, tell, partial,
                 )  # fmt: skip
             part = next_part(sync, phase, groups)

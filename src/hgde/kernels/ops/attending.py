@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from hgde.compiler.load import prepare
+from hgde.kernels.cpu import pages
 from hgde.kernels.cpu.sizes import PARTIALS, PROJECTED, at_width, scratch
 from hgde.kernels.cpu.threads import run_together
 from hgde.kernels.ops.diffusion import RESIDUAL, Gradients, Trajectory, pointer
@@ -42,8 +43,8 @@ class _Attending:
     def common(self, states: Tensor, kept: Tensor, copies: int) -> tuple[Any, ...]:
         """Arguments of both kernels; what belongs to a state is there twice forward, this one's and the next's."""
         path, layout, keeps = self.path, self.layout, kept.numel() > 0
-        b = torch.empty(copies * path.rows, dtype=torch.float64)
-        scores = torch.empty(copies * path.rows * 2 * self.heads, dtype=torch.float64)
+        b = pages.empty(copies * path.rows, torch.float64)
+        scores = pages.empty(copies * path.rows * 2 * self.heads, torch.float64)
         return (
             *(len(states) + 1, layout.num_blocks, layout.blocks, path.rows, layout.indptr, layout.indices),
             *(layout.owners, path.width, self.z, states, b, self.heads, self.scoring, scores, self.slope),
@@ -85,8 +86,8 @@ def attend(
     """``steps`` applications of the flow: last state, states between, what each step kept, points projected."""
     state = padded(z)
     pass_ = _Attending(state, z0, c, eta, scoring, edge, indptr, indices, mode, code, slope)
-    states, out = state.new_empty((steps - 1, *state.shape)), torch.empty_like(state)
-    kept = torch.empty((steps if keep else 0, state.numel() + 2 * len(indices)), dtype=torch.float64)
+    states, out = pages.empty((steps - 1, *state.shape), state.dtype), pages.empty_like(state)
+    kept = pages.empty((steps if keep else 0, state.numel() + 2 * len(indices)), torch.float64)
     blocks = pass_.layout.num_blocks
     partial = torch.zeros(blocks, PARTIALS, dtype=torch.float64)
     args = (*pass_.common(states, kept, 2), out, partial)
@@ -119,7 +120,7 @@ def attend_backward(
     state, width, none = padded(z), z.shape[1], z.new_empty(0)
     pass_ = _Attending(state, z0, c, eta, scoring, edge, indptr, indices, mode, code, slope)
     layout, path, heads = pass_.layout, pass_.path, pass_.heads
-    into, gz = Gradients(path, state, False, tells=True), torch.empty_like(state)
+    into, gz = Gradients(path, state, False, tells=True), pages.empty_like(state)
     by, edges = layout.transposed(path.rows), len(layout.indices)
     columns = by.blocks.numel() - 1
     gedge = torch.zeros_like(pass_.edge) if pass_.edge is not None and wanted else none
@@ -127,8 +128,9 @@ def attend_backward(
     lines = torch.zeros(columns, 2 * heads * path.width + 1, dtype=torch.float64)
     args = (
         *(*pass_.common(states, kept, 1), padded(grad), into.sums, gz, into.z0),
-        *(torch.empty(path.rows * 2 * heads, dtype=torch.float64), int(gedge.numel() > 0), gedge),
-        *(z.new_empty(edges * heads), lines, into.tell, partial, columns, by.blocks, by.start, by.rows, by.order),
+        *(pages.empty(path.rows * 2 * heads, torch.float64), int(gedge.numel() > 0), gedge),
+        *(pages.empty(edges * heads, z.dtype), lines, into.tell, partial),
+        *(columns, by.blocks, by.start, by.rows, by.order),
     )
     name, work = at_width(KERNELS[1], width), 3 * steps * pass_.work
     run_together(name, z.dtype, 2 * steps + 1, layout.num_blocks, work, pass_.buffers, args)

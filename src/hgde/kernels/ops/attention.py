@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hgde.kernels.cpu import pages
 from hgde.kernels.cpu.layout import Layout, layout_of
 from hgde.kernels.cpu.threads import run
 from hgde.kernels.ops.register import LANES, like, operation
@@ -52,8 +53,8 @@ def attention(
     Also each row's largest score and normaliser, ``[N, H]``. Cost ``E H``, memory ``E + N H``.
     """
     layout = layout_of(indptr, indices)
-    top, mass = (torch.empty(target.shape, dtype=torch.float64) for _ in range(2))
-    out = target.new_empty(indices.shape[0])
+    top, mass = (pages.empty(target.shape, torch.float64) for _ in range(2))
+    out = pages.empty(indices.shape[0], target.dtype)
     args = (*_scores(layout, target, source, edge, slope), top, mass, out)
     run("attention.softmax", target.dtype, layout.num_blocks, _work(layout, target), _buffer(layout, target), args)
     return out, top, mass
@@ -83,7 +84,7 @@ def attention_backward(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Gradients of both scores and, if ``wanted``, of the edges' own weights."""
     layout = layout_of(indptr, indices)
-    g, each = grad.contiguous(), target.new_empty(indices.shape[0], target.shape[1])
+    g, each = grad.contiguous(), pages.empty((indices.shape[0], target.shape[1]), target.dtype)
     gtarget, gsource = like(target), like(source)
     gedge = torch.zeros_like(edge) if edge is not None and wanted else target.new_empty(0)
     given = _scores(layout, target, source, edge, slope)

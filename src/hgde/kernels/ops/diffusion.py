@@ -14,6 +14,7 @@ from torch import Tensor
 from hgde.compiler.load import prepare
 from hgde.geometry import numerics
 from hgde.graph import Graph
+from hgde.kernels.cpu import pages
 from hgde.kernels.cpu.layout import even_blocks, layout_of, narrowed, reversed_values
 from hgde.kernels.cpu.sizes import ELU, IDENTITY, LEAKY_RELU, PARTIALS, PROJECTED, RELU, TANH, at_width, scratch
 from hgde.kernels.cpu.threads import lent, run, run_together
@@ -84,8 +85,8 @@ class Trajectory:
 
     def forward(self, z: Tensor, states: Tensor, kept: Tensor, out: Tensor, partial: Tensor) -> None:
         """From ``z`` through ``states`` to ``out``, all written but ``z``."""
-        steps, b = len(states) + 1, torch.empty(2 * self.rows, dtype=torch.float64)
-        apart = (kept.shape[1] - z.numel()) // 2
+        steps, b = len(states) + 1, pages.empty(2 * self.rows, torch.float64)
+        apart = (kept.shape[1] - z.numel() - self.rows) // 2
         args = (*self._common(z, states, kept, b, len(kept), apart), out, partial)
         blocks, buffers = self.layout.num_blocks, scratch(self.width)
         name = at_width(_KERNELS[self.channels][0], self.width)
@@ -95,9 +96,9 @@ class Trajectory:
         self, z: Tensor, states: Tensor, kept: Tensor, grad: Tensor, into: Gradients, partial: Tensor
     ) -> Tensor:
         """The gradient at ``z`` from that at the end; the others are added to ``into``."""
-        layout, gz, steps = self.layout, torch.empty_like(z), len(states) + 1
-        b, keep, apart = torch.empty(self.rows, dtype=torch.float64), len(kept), len(layout.indices)
-        if self.reverse is None and kept.shape[1] == z.numel():
+        layout, gz, steps = self.layout, pages.empty_like(z), len(states) + 1
+        b, keep, apart = pages.empty(self.rows, torch.float64), len(kept), len(layout.indices)
+        if self.reverse is None and kept.shape[1] == z.numel() + self.rows:
             keep, apart = 0, layout.most_in_strip(self.width)
         told, kernel = into.values, _KERNELS[self.channels][1]
         given: tuple[Any, ...] = (pointer(into.extra),)
@@ -109,8 +110,8 @@ class Trajectory:
         args = (*self._common(z, states, kept, b, keep, apart), grad, into.sums, gz, into.z0, *given)
         args += (int(told is not None), pointer(told))
         if self.reverse is not None:
-            kernel, nodes = MUTUAL, torch.empty(2 * self.rows, dtype=torch.float64)
-            args += (nodes, partial, lent("own", 3 * z.numel(), z.dtype), reversed_values(self.weight, self.reverse))
+            kernel, nodes = MUTUAL, pages.empty(2 * self.rows, torch.float64)
+            args += (nodes, partial, lent("own", 2 * z.numel(), z.dtype), reversed_values(self.weight, self.reverse))
         else:
             by = layout.transposed(self.rows)
             args += (into.tell, partial, by.blocks.numel() - 1, by.blocks, by.start, by.rows, by.order)
@@ -149,9 +150,9 @@ class Gradients:
             self.scale = torch.zeros_like(z)
 
 
-def kept_shape(keep: int, steps: int, size: int, edges: int) -> tuple[int, int]:
-    """Steps of which something is kept, and how many numbers of each."""
-    return (0, 1, steps, steps)[keep], size + (2 * edges if keep == ALL_AND_EDGES else 0)
+def kept_shape(keep: int, steps: int, rows: int, width: int, edges: int) -> tuple[int, int]:
+    """Steps of which something is kept, and how many numbers of each: sums, one of each row, two of each edge."""
+    return (0, 1, steps, steps)[keep], rows * (width + 1) + (2 * edges if keep == ALL_AND_EDGES else 0)
 
 
 def what_to_keep(z: Tensor, graph: Graph, channels: bool) -> int:
@@ -191,7 +192,7 @@ def _shapes(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     width = (z.shape[1] + 7) // 8 * 8
     states = z.new_empty((steps - 1, z.shape[0], width))
-    kept = z.new_empty(kept_shape(keep, steps, z.shape[0] * width, indices.shape[0]), dtype=torch.float64)
+    kept = z.new_empty(kept_shape(keep, steps, z.shape[0], width, indices.shape[0]), dtype=torch.float64)
     return like(z), states, kept, z.new_empty((), dtype=torch.int64)
 
 
@@ -212,10 +213,10 @@ def diffuse(
     ``weight [E]`` with ``extra [N]`` the weight of the origin, or a table ``weight [K, d]`` with ``scale``, ``index``
     and ``extra [E]`` the edges' own weights.
     """
-    state, first = padded(z), None if z0 is None else padded(z0)
+    state, first = pages.settle(padded(z)), None if z0 is None else padded(z0)
     path = Trajectory(state, first, c, eta, weight, scale, index, extra, indptr, indices, mode, code)
-    states, out = state.new_empty((steps - 1, *state.shape)), torch.empty_like(state)
-    kept = torch.empty(kept_shape(keep, steps, state.numel(), len(indices)), dtype=torch.float64)
+    states, out = pages.empty((steps - 1, *state.shape), state.dtype), pages.empty_like(state)
+    kept = pages.empty(kept_shape(keep, steps, *state.shape, len(indices)), torch.float64)
     partial = torch.zeros(path.layout.num_blocks, PARTIALS, dtype=torch.float64)
     path.forward(state, states, kept, out, partial)
     projected = partial[:, PROJECTED].sum().to(torch.int64)
@@ -297,7 +298,7 @@ def advance(
 ) -> tuple[Tensor, Tensor]:
     """The exponential of ``v`` at ``z`` and, by ``mode``, its residual; with how many points were projected."""
     args = _row_arguments(z, v, z0, c, eta, mode, code)
-    out, blocks = torch.empty_like(args[2]), args[0].numel() - 1
+    out, blocks = pages.empty_like(args[2]), args[0].numel() - 1
     partial = torch.zeros(blocks, PARTIALS, dtype=torch.float64)
     run("rows.advance", z.dtype, blocks, 8 * z.numel(), scratch(args[1]), (*args, out, partial))
     return unpadded(out, z.shape[1]), partial[:, PROJECTED].sum().to(torch.int64)
@@ -317,8 +318,9 @@ def advance_backward(
     """Gradients of ``z, v, z0, c, eta``."""
     args = _row_arguments(z, v, z0, c, eta, mode, code)
     width, blocks = z.shape[1], args[0].numel() - 1
-    gz, gv, gz0 = torch.empty_like(args[2]), torch.empty_like(args[2]), torch.zeros_like(args[2])
+    gz, gv, gz0 = (pages.empty_like(args[2]) for _ in range(3))
     partial = torch.zeros(blocks, PARTIALS, dtype=torch.float64)
+    gz0.zero_()
     given = (*args, padded(grad), gz, gv, gz0, partial)
     run("rows.advance_backward", z.dtype, blocks, 16 * z.numel(), scratch(args[1]), given)
     total, none = ordered_sum(partial), z.new_empty(0)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from hgde.geometry import numerics
+from hgde.kernels.cpu import pages
 from hgde.kernels.cpu.layout import layout_of
 from hgde.kernels.cpu.sizes import encoder_scratch
 from hgde.kernels.cpu.threads import run_together
@@ -62,8 +63,8 @@ def encode(
     The CSR matrix ``x`` has its values dropped with probability ``p`` under ``keys``, if there are any.
     """
     layout, dense, kept = layout_of(indptr, indices), padded(weight), values.contiguous()
-    product = dense.new_empty((indptr.numel() - 1, dense.shape[1]))
-    out, partial = torch.empty_like(product), torch.zeros(layout.num_blocks, dtype=torch.float64)
+    product = pages.empty((indptr.numel() - 1, dense.shape[1]), dense.dtype)
+    out, partial = pages.empty_like(product), torch.zeros(layout.num_blocks, dtype=torch.float64)
     width, parts = dense.shape[1], layout.num_blocks
     args = (
         *(parts, layout.blocks, layout.indptr, layout.indices, kept, *_dropping(keys, p), width, dense),
@@ -86,7 +87,7 @@ def encode_backward(
     """Gradients of ``weight, bias, c, c_out``."""
     layout, width, kept = layout_of(indptr, indices), product.shape[1], values.contiguous()
     by, parts = layout.transposed(len(weight)), layout.num_blocks
-    gproduct, gweight = torch.empty_like(product), product.new_empty((len(weight), width))
+    gproduct, gweight = pages.empty_like(product), pages.empty((len(weight), width), product.dtype)
     curvatures, points = (torch.zeros(parts, size, dtype=torch.float64) for size in (2, width))
     args = (
         *(parts, layout.blocks, by.blocks.numel() - 1, by.blocks, by.start, by.rows, by.order, kept),

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from hgde.compiler.load import prepare
 from hgde.graph import Graph
+from hgde.kernels.cpu import pages
 from hgde.kernels.cpu.layout import reversed_values
 from hgde.kernels.cpu.sizes import PARTIALS, PROJECTED, at_width, scratch
 from hgde.kernels.cpu.threads import lent, run_together
@@ -59,7 +60,7 @@ def _common(path: Trajectory, slots: Tensor, plan: Tensor, numbers: Tensor, part
     layout = path.layout
     return (
         *(layout.num_blocks, layout.blocks, path.rows, layout.indptr, layout.indices, layout.owners, path.width, slots),
-        *(torch.empty(2 * path.rows, dtype=torch.float64), *path.weights, path.z0, path.mode, path.code, *path.eta),
+        *(pages.empty(2 * path.rows, torch.float64), *path.weights, path.z0, path.mode, path.code, *path.eta),
         *(path.c, path.margin, plan, numbers, partial),
     )
 
@@ -76,7 +77,7 @@ def follow(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """The last state of a plan (:class:`hgde.kernels.plans.Plan`), all its slots, points projected."""
     state, (phases, _, count, _, final, _, _) = padded(z), shape
-    slots = state.new_empty((count, *state.shape))
+    slots = pages.empty((count, *state.shape), state.dtype)
     slots[0] = state
     path = Trajectory(
         state, None if z0 is None else padded(z0), c, eta, weight, None, None, extra, indptr, indices, mode, code
@@ -120,7 +121,7 @@ def follow_backward(
         state, None if z0 is None else padded(z0), c, eta, weight, None, None, extra, indptr, indices, mode, code
     )
     layout, into = path.layout, Gradients(path, state, wanted)
-    grads = state.new_empty((count, *state.shape))
+    grads = pages.empty((count, *state.shape), state.dtype)
     grads[last] = padded(grad)
     partial = torch.zeros(layout.num_blocks, PARTIALS, dtype=torch.float64)
     most, kernel, edges = layout.most_in_strip(path.width), KERNELS[1], into.values
@@ -129,7 +130,7 @@ def follow_backward(
         *(int(edges is not None), pointer(edges)),
     )
     if path.reverse is not None:
-        nodes, own = torch.empty(2 * path.rows, dtype=torch.float64), lent("own", 3 * state.numel(), state.dtype)
+        nodes, own = pages.empty(2 * path.rows, torch.float64), lent("own", 2 * state.numel(), state.dtype)
         args += (nodes, own, reversed_values(path.weight, path.reverse))
     else:
         kernel, by = ONE_WAY, layout.transposed(path.rows)

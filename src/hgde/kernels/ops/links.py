@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from hgde.geometry import numerics
+from hgde.kernels.cpu import pages
 from hgde.kernels.cpu.sizes import CHUNK, LINK_SCALARS
 from hgde.kernels.cpu.threads import run
 from hgde.kernels.ops.register import like, operation, ordered_sum, padded, unpadded
@@ -66,8 +67,8 @@ def link_logits(z: Tensor, pairs: Tensor, c: Tensor, r: Tensor, t: Tensor) -> tu
     points, count = padded(z), pairs.shape[1]
     first, second = _ends(pairs, len(z))
     b, held, _ = _of_nodes(points, float(c), z.dtype)
-    out = z.new_empty(count)
-    psi, across, slope = (torch.empty(count, dtype=torch.float64) for _ in range(3))
+    out = pages.empty(count, z.dtype)
+    psi, across, slope = (pages.empty(count, torch.float64) for _ in range(3))
     width = points.shape[1]
     args = (count, width, first, second, points, b, held, float(c), float(r), 1 / float(t), out, psi, across, slope)
     run("links.logits", z.dtype, -(-count // CHUNK), count * width, LINK_SCALARS * CHUNK, args)
@@ -87,12 +88,12 @@ def link_logits_backward(
     points, count, nodes = padded(z), pairs.shape[1], len(z)
     first, second = _ends(pairs, nodes)
     start = torch.empty(nodes + 1, dtype=torch.int32)
-    pair, other = (torch.empty(2 * count, dtype=torch.int32) for _ in range(2))
+    pair, other = (pages.empty(2 * count, torch.int32) for _ in range(2))
     run("links.around", z.dtype, 1, 0, 1, (nodes, count, first, second, start, pair, other))
     for_f = grad.double() * (-1 / float(t))
     weight = 8 * for_f * psi
     _, _, bend = _of_nodes(points, float(c), z.dtype)
-    gz, width = torch.empty_like(points), points.shape[1]
+    gz, width = pages.empty_like(points), points.shape[1]
     args = (nodes, NODES, width, start, pair, other, points, bend, weight, across, gz)
     run("links.gradient", z.dtype, -(-nodes // NODES), 2 * count * width, width, args)
     sums = ordered_sum(torch.stack([for_f * slope, -for_f, for_f * out], 1))

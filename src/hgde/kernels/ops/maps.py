@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from hgde.geometry import numerics
+from hgde.kernels.cpu import pages
 from hgde.kernels.cpu.layout import even_blocks
 from hgde.kernels.cpu.sizes import LOG, TRANSLATE, scratch
 from hgde.kernels.cpu.threads import run
@@ -26,14 +27,14 @@ def _run(kernel: str, like_rows: Tensor, blocks: int, args: tuple[Any, ...]) -> 
 
 def _row_map(kernel: str, c: Tensor, *points: Tensor) -> Tensor:
     args = _arguments(c, list(points))
-    out = torch.empty_like(args[2])
+    out = pages.empty_like(args[2])
     _run(kernel, points[0], args[0].numel() - 1, (*args, out))
     return unpadded(out, points[0].shape[1])
 
 
 def _row_map_backward(kernel: str, grad: Tensor, c: Tensor, *points: Tensor) -> tuple[Tensor, ...]:
     args = _arguments(c, list(points))
-    grads = [torch.empty_like(args[2]) for _ in points]
+    grads = [pages.empty_like(args[2]) for _ in points]
     partial = torch.zeros(args[0].numel() - 1, dtype=torch.float64)
     _run(kernel, points[0], len(partial), (*args, padded(grad), *grads, partial))
     total = ordered_sum(partial).to(c.dtype).reshape(c.shape)
@@ -76,7 +77,7 @@ shrink = _define("shrink", "maps.shrink", 3)
 def origin_forward(x: Tensor, c: float, point: Tensor | None, kind: int) -> tuple[Tensor, Tensor]:
     """A map at the origin and, for each block of rows, how many points were projected."""
     args = _origin_arguments(x, c, point, kind)
-    out, partial = torch.empty_like(args[2]), torch.zeros(args[0].numel() - 1, dtype=torch.float64)
+    out, partial = pages.empty_like(args[2]), torch.zeros(args[0].numel() - 1, dtype=torch.float64)
     _run("origin.forward", x, len(partial), (*args, out, partial))
     return unpadded(out, x.shape[1]), partial
 
@@ -86,7 +87,7 @@ def origin_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of ``x``, of ``c`` (a double) and of the point (doubles, none where there is none)."""
     args = _origin_arguments(x, c, point, kind)
-    blocks, gx = args[0].numel() - 1, torch.empty_like(args[2])
+    blocks, gx = args[0].numel() - 1, pages.empty_like(args[2])
     partial = torch.zeros(blocks, dtype=torch.float64)
     points = torch.zeros(blocks if kind == TRANSLATE else 0, args[1], dtype=torch.float64)
     _run("origin.backward", x, blocks, (*args, padded(grad), gx, partial, points))

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hgde.kernels.cpu import pages
 from hgde.kernels.cpu.layout import even_blocks, layout_of
 from hgde.kernels.cpu.threads import run
 from hgde.kernels.ops.register import like, operation, padded, unpadded
@@ -48,7 +49,7 @@ def sparse_product(
         pattern: tuple[Any, ...] = (by.blocks, by.start, by.rows, 1, by.order)
     else:
         pattern = (layout.blocks, layout.indptr, layout.indices, 0, 0)
-    out = given.new_empty((pattern[1].numel() - 1, given.shape[1]))
+    out = pages.empty((pattern[1].numel() - 1, given.shape[1]), given.dtype)
     args = (*pattern, kept, given.shape[1], given, out)
     run("sparse.product", dense.dtype, pattern[0].numel() - 1, kept.numel() * given.shape[1], 0, args)
     return unpadded(out, dense.shape[1])
@@ -64,7 +65,7 @@ def drop(values: Tensor, keys: Tensor, p: float) -> Tensor:
     Several times faster than drawing a number for each. Exact in ``p`` to ``2^-32``; the same bits for any number of
     threads.
     """
-    given, out = values.contiguous(), like(values)
+    given, out = values.contiguous(), pages.empty_like(values)
     if p >= 1:
         return out.zero_()
     blocks = even_blocks(given.numel())

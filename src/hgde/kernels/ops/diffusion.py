@@ -5,6 +5,7 @@ Saved for the backward pass: one state per step, and the weights. Edge scalars a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -49,8 +50,11 @@ class Trajectory:
     def __init__(
         self, z: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None, weight: Tensor, scale: Tensor | None,
         index: Tensor | None, extra: Tensor | None, indptr: Tensor, indices: Tensor, mode: int, code: int,
+        counts: Sequence[int] = (),
     ) -> None:  # fmt: skip
-        self.layout = layout_of(indptr, indices)
+        self.layout, self.counts = layout_of(indptr, indices), tuple(counts)
+        self.blocks = self.layout.stages(self.counts)
+        self.stage = self.layout.num_blocks + 1 if self.counts else 0
         self.rows, self.width = z.shape
         self.dtype, self.channels = z.dtype, index is not None
         self.c, self.margin = float(c), numerics.limits(z.dtype).margin
@@ -69,6 +73,10 @@ class Trajectory:
             self.weights = (self.weight, self.index, *given, self.scale)
         self.work = (len(self.layout.indices) + 8 * self.rows) * self.width
 
+    def end(self, state: Tensor) -> Tensor:
+        """Where the last state goes."""
+        return state.new_empty((self.counts[-1], self.width)) if self.counts else torch.empty_like(state)
+
     @property
     def reverse(self) -> Tensor | None:
         """The reverse of each edge, where an edge and its reverse are visited together on the way back."""
@@ -77,7 +85,7 @@ class Trajectory:
     def _common(self, z: Tensor, states: Tensor, kept: Tensor, b: Tensor, keep: int, apart: int) -> tuple[Any, ...]:
         layout, steps = self.layout, len(states) + 1
         return (
-            *(steps, layout.num_blocks, layout.blocks, self.rows, layout.indptr, layout.indices, layout.owners),
+            *(steps, layout.num_blocks, self.blocks, self.rows, layout.indptr, layout.indices, layout.owners),
             *(self.width, z, states, b, *self.weights, self.z0, self.mode, self.code, *self.eta, self.c, self.margin),
             *(keep, kept, kept.shape[1], apart),
         )
@@ -87,6 +95,8 @@ class Trajectory:
         steps, b = len(states) + 1, torch.empty(2 * self.rows, dtype=torch.float64)
         apart = (kept.shape[1] - z.numel()) // 2
         args = (*self._common(z, states, kept, b, len(kept), apart), out, partial)
+        if not self.channels:
+            args += (self.stage,)
         blocks, buffers = self.layout.num_blocks, scratch(self.width)
         name = at_width(_KERNELS[self.channels][0], self.width)
         run_together(name, self.dtype, steps + 1, blocks, steps * self.work, buffers, args)
@@ -110,11 +120,12 @@ class Trajectory:
         args += (int(told is not None), pointer(told))
         if self.reverse is not None:
             kernel, nodes = MUTUAL, torch.empty(2 * self.rows, dtype=torch.float64)
-            args += (nodes, partial, lent("own", 3 * z.numel(), z.dtype), reversed_values(self.weight, self.reverse))
+            own = lent("own", 3 * z.numel(), z.dtype)
+            args += (nodes, partial, own, reversed_values(self.weight, self.reverse), self.stage)
         else:
             by = layout.transposed(self.rows)
             args += (into.tell, partial, by.blocks.numel() - 1, by.blocks, by.start, by.rows, by.order)
-        buffers = scratch(self.width, layout.most_in_strip(self.width))
+        buffers = scratch(self.width, layout.most_in_strip(self.width, self.counts))
         name, work = at_width(kernel, self.width), 3 * steps * self.work
         run_together(name, self.dtype, 2 * steps + 1, layout.num_blocks, work, buffers, args)
         return gz
@@ -148,6 +159,11 @@ class Gradients:
             self.table = torch.zeros(self.copies, *step.weight.shape, dtype=torch.float64)
             self.scale = torch.zeros_like(z)
 
+    def add_start(self, gz: Tensor) -> None:
+        """Where the start is the first state itself. numpy adds on this thread: torch would wake others, which spin for
+        a while."""
+        np.add(gz.numpy(), self.z0.numpy(), out=gz.numpy())
+
 
 def kept_shape(keep: int, steps: int, size: int, edges: int) -> tuple[int, int]:
     """Steps of which something is kept, and how many numbers of each."""
@@ -170,9 +186,9 @@ def goes_both_ways(graph: Graph, channels: bool) -> bool:
 
 
 def _saved(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    z, z0, c, eta, weight, scale, index, extra, indptr, indices, steps, mode, code, _ = inputs
+    z, z0, c, eta, weight, scale, index, extra, indptr, indices, steps, mode, code, _, counts = inputs
     ctx.save_for_backward(z, z0, c, eta, weight, scale, index, extra, indptr, indices, output[1], output[2])
-    ctx.plain = steps, mode, code
+    ctx.plain = steps, mode, code, counts
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -182,22 +198,24 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         grad, *saved, *ctx.plain, wanted[4] or (wanted[7] and saved[6] is not None)
     )
     found = (gz, gz0, gc, geta, gweight, gscale, None, gextra)
-    return *(g if w else None for g, w in zip(found, wanted, strict=False)), *(None,) * 6
+    return *(g if w else None for g, w in zip(found, wanted, strict=False)), *(None,) * 7
 
 
 def _shapes(
     z: Tensor, z0: Any, c: Any, eta: Any, weight: Any, scale: Any, index: Any, extra: Any, indptr: Any, indices: Any,
-    steps: int, mode: int, code: int, keep: int,
+    steps: int, mode: int, code: int, keep: int, counts: Sequence[int],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     width = (z.shape[1] + 7) // 8 * 8
     states = z.new_empty((steps - 1, z.shape[0], width))
     kept = z.new_empty(kept_shape(keep, steps, z.shape[0] * width, indices.shape[0]), dtype=torch.float64)
-    return like(z), states, kept, z.new_empty((), dtype=torch.int64)
+    out = z.new_empty((counts[-1] if counts else z.shape[0], z.shape[1]))
+    return out, states, kept, z.new_empty((), dtype=torch.int64)
 
 
 @operation(
     "diffuse(Tensor z, Tensor? z0, Tensor c, Tensor? eta, Tensor weight, Tensor? scale, Tensor? index, Tensor? extra, "
-    "Tensor indptr, Tensor indices, int steps, int mode, int code, int keep) -> (Tensor, Tensor, Tensor, Tensor)",
+    "Tensor indptr, Tensor indices, int steps, int mode, int code, int keep, int[] counts) "
+    "-> (Tensor, Tensor, Tensor, Tensor)",
     fake=_shapes,
     backward=_backward,
     save=_saved,
@@ -205,16 +223,17 @@ def _shapes(
 def diffuse(
     z: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None, weight: Tensor, scale: Tensor | None,
     index: Tensor | None, extra: Tensor | None, indptr: Tensor, indices: Tensor, steps: int, mode: int, code: int,
-    keep: int,
+    keep: int, counts: Sequence[int],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """``steps`` applications of the flow: last state, states between, what each step kept, points projected.
 
     ``weight [E]`` with ``extra [N]`` the weight of the origin, or a table ``weight [K, d]`` with ``scale``, ``index``
-    and ``extra [E]`` the edges' own weights.
+    and ``extra [E]`` the edges' own weights. With ``counts`` (:class:`hgde.kernels.reach.Reach`, weights of edges alone)
+    each state is worked out for so many of its first rows.
     """
     state, first = padded(z), None if z0 is None else padded(z0)
-    path = Trajectory(state, first, c, eta, weight, scale, index, extra, indptr, indices, mode, code)
-    states, out = state.new_empty((steps - 1, *state.shape)), torch.empty_like(state)
+    path = Trajectory(state, first, c, eta, weight, scale, index, extra, indptr, indices, mode, code, counts)
+    states, out = state.new_empty((steps - 1, *state.shape)), path.end(state)
     kept = torch.empty(kept_shape(keep, steps, state.numel(), len(indices)), dtype=torch.float64)
     partial = torch.zeros(path.layout.num_blocks, PARTIALS, dtype=torch.float64)
     path.forward(state, states, kept, out, partial)
@@ -225,7 +244,7 @@ def diffuse(
 def _gradient_shapes(
     grad: Tensor, z: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None, weight: Tensor, scale: Tensor | None,
     index: Any, extra: Tensor | None, indptr: Any, indices: Any, states: Any, kept: Any, steps: int, mode: int,
-    code: int, wanted: bool,
+    code: int, counts: Sequence[int], wanted: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     def shape(tensor: Tensor | None, present: bool = True) -> Tensor:
         return z.new_empty(0) if tensor is None or not present else like(tensor)
@@ -238,23 +257,22 @@ def _gradient_shapes(
 @operation(
     "diffuse_backward(Tensor grad, Tensor z, Tensor? z0, Tensor c, Tensor? eta, Tensor weight, Tensor? scale, "
     "Tensor? index, Tensor? extra, Tensor indptr, Tensor indices, Tensor states, Tensor kept, int steps, int mode, "
-    "int code, bool wanted) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    "int code, int[] counts, bool wanted) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
     fake=_gradient_shapes,
 )
 def diffuse_backward(
     grad: Tensor, z: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None, weight: Tensor, scale: Tensor | None,
     index: Tensor | None, extra: Tensor | None, indptr: Tensor, indices: Tensor, states: Tensor, kept: Tensor,
-    steps: int, mode: int, code: int, wanted: bool,
+    steps: int, mode: int, code: int, counts: Sequence[int], wanted: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Gradients of ``z, z0, c, eta, weight, scale, extra``; those of absent or unwanted ones are empty."""
     state, first, width = padded(z), None if z0 is None else padded(z0), z.shape[1]
-    path = Trajectory(state, first, c, eta, weight, scale, index, extra, indptr, indices, mode, code)
+    path = Trajectory(state, first, c, eta, weight, scale, index, extra, indptr, indices, mode, code, counts)
     into = Gradients(path, state, wanted)
     partial = torch.zeros(path.layout.num_blocks, PARTIALS, dtype=torch.float64)
     g = path.backward(state, states, kept, padded(grad), into, partial)
     if z0 is None and mode == RESIDUAL:
-        # The start is the first state. numpy adds on this thread: torch would wake others, which spin for a while.
-        np.add(g.numpy(), into.z0.numpy(), out=g.numpy())
+        into.add_start(g)
     total, none = ordered_sum(partial), z.new_empty(0)
     gz0 = unpadded(into.z0, width) if z0 is not None and mode == RESIDUAL else none
     geta = none if eta is None else total[1:4].to(eta.dtype)

@@ -95,6 +95,10 @@ class Model(nn.Module):
         """Points of :attr:`manifold`, ``[N, width]``: what links are decoded from and pictures drawn of."""
         raise NotImplementedError
 
+    def embed_some(self, features: Features, graph: Graph, nodes: Tensor) -> Tensor:
+        """Points of some nodes, ``[n, width]``; a model that can does without what these do not depend on."""
+        return self.embed(features, graph).index_select(0, nodes)
+
     def forward(self, features: Features, graph: Graph) -> Tensor:
         """``[N, outputs]``: class logits or values, as the task reads them."""
         return self.readout(self.embed(features, graph))

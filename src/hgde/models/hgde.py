@@ -166,6 +166,12 @@ class HGDE(Model):
         """Points after diffusion, ``[N, coordinates]``."""
         return self.block(self.encoder(features), graph)
 
+    def embed_some(self, features: Features, graph: Graph, nodes: Tensor) -> Tensor:
+        reach = self.block.reach(graph, nodes, self.encoder.linear.weight)
+        if reach is None:
+            return super().embed_some(features, graph, nodes)
+        return self.block(self.encoder(features, reach.rows), graph, reach)
+
     def readout(self, z: Tensor) -> Tensor:
         """``[n, outputs]`` of some of the points of :meth:`embed`."""
         return built(self.decoder)(z)

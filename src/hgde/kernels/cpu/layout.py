@@ -30,6 +30,15 @@ class Transposed:
     blocks: Tensor
 
 
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Some rows of a pattern, the blocks they are worked in, and by columns the entries that are in them."""
+
+    rows: Tensor
+    blocks: Tensor
+    columns: Transposed
+
+
 class Layout:
     """Narrow indices of a CSR pattern and the blocks its rows are worked in: a part of the edges each, whatever the
     number of threads."""
@@ -47,6 +56,7 @@ class Layout:
         self._reverse: Tensor | None = None
         self._most: dict[tuple[int, tuple[int, ...]], int] = {}
         self._stages: dict[tuple[int, ...], Tensor] = {}
+        self._rows: WeakIdKeyDictionary = WeakIdKeyDictionary()
 
     @classmethod
     def of_arrays(cls, indptr: Array, indices: Array, reverse: Tensor) -> Layout:
@@ -81,6 +91,28 @@ class Layout:
             start, rows, order = self._by_column(columns)
             self._transposed = Transposed(narrow(start), narrow(rows), narrow(order), row_blocks(start))
         return self._transposed
+
+    def chosen(self, rows: Tensor | None, columns: int) -> Rows:
+        """Some rows, or all, remembered as long as the tensor that names them lives."""
+        key = self.indices if rows is None else rows
+        found: tuple[int, Rows] | None = self._rows.get(key)
+        if found is None or found[0] != key._version:
+            found = self._rows[key] = (key._version, self._chosen(rows, columns))
+        return found[1]
+
+    def _chosen(self, rows: Tensor | None, columns: int) -> Rows:
+        by, indptr = self.transposed(columns), self._wide[0]
+        if rows is None:
+            return Rows(narrow(np.arange(len(indptr) - 1)), self.blocks, by)
+        wanted = rows.numpy()
+        place = np.full(len(indptr) - 1, -1)
+        place[wanted] = np.arange(len(wanted))
+        start, there = by.start.numpy(), place[by.rows.numpy()]
+        kept = there >= 0
+        start = np.concatenate([[0], np.cumsum(kept)])[start]
+        within = Transposed(narrow(start), narrow(there[kept]), by.order[torch.from_numpy(kept)], row_blocks(start))
+        lengths = np.concatenate([[0], np.cumsum(np.diff(indptr)[wanted])])
+        return Rows(narrow(wanted), row_blocks(lengths), within)
 
     @property
     def owners(self) -> Tensor:

@@ -90,7 +90,7 @@ def run_demo(
     places: list[Place] = [(seed, seed) for seed in range(seeds)]
     jobs = {title: _jobs(title, given, systems, places, epochs) for title, given in sets.items()}
     picture = {"data": tables, "run": {"threads": 1}, **PICTURE}
-    warm_up("edge", "encoder", "origin", "sparse", width=MODEL["width"])
+    warm_up("edge", "encoder", "origin", "sparse", "decoder", width=MODEL["width"])
     warm_up("edge", width=PICTURE["model"]["width"])
     # This process has the picture and the pages to make besides.
     mine = [job for job in jobs["taxonomy"] if _is_fused(job)]

@@ -195,7 +195,8 @@ class HGDE(Model):
         weight = self.encoder.linear.weight
         if weight.device.type == "cpu" and isinstance(self.manifold, PoincareBall):
             sparse = ("sparse", "encoder") if isinstance(features, SparseFeatures) else ()
-            warm_up(*self.block.kernels, "origin", *sparse, dtype=weight.dtype, width=self.width)
+            decoder = () if self.decoder is None else ("decoder",)
+            warm_up(*self.block.kernels, "origin", *sparse, *decoder, dtype=weight.dtype, width=self.width)
         if self.start_distance > 0:
             self.encoder.scale_to(features, self.start_distance)
 

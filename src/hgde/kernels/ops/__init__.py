@@ -17,7 +17,7 @@ from hgde.graph import Graph
 from hgde.kernels import linear, reference
 from hgde.kernels.backend import Backend, get_backend, use_fused
 from hgde.kernels.cpu.sizes import at_width
-from hgde.kernels.ops import attending, attention, diffusion, encoding, following, links, pairs
+from hgde.kernels.ops import attending, attention, decoding, diffusion, encoding, following, links, pairs
 from hgde.kernels.ops.arguments import curvature, needs_gradient, report
 from hgde.kernels.ops.layers import log_origin
 from hgde.kernels.plans import Recipe
@@ -43,6 +43,7 @@ _WARM = {
     "links": links.KERNELS,
     "sparse": ("sparse.product", "sparse.drop"),
     "encoder": encoding.KERNELS,
+    "decoder": decoding.KERNELS,
     "stages": following.KERNELS,
     "advance": ("rows.advance", "rows.advance_backward"),
     "solver": ("maps.log", "maps.log_backward", "rows.advance", "rows.advance_backward"),
@@ -55,7 +56,7 @@ def warm_up(*parts: str, dtype: torch.dtype = torch.float32, width: int = 16) ->
 
     Parts: the weights (``edge``, ``attention``, which needs ``edge`` too, ``attending``, steps of ``heuler`` with
     attention, ``channel``, ``global``), ``origin`` for
-    encoders and decoders, ``encoder`` for one layer on sparse features, ``sparse`` for products with them, ``links``
+    encoders, ``encoder`` for one layer on sparse features, ``decoder`` for scores of points, ``sparse`` for products with them, ``links``
     for pairs, ``advance`` for steps from tangent vectors at hand, ``solver`` for solvers that call the ball's exp and
     log, ``transport`` for those that carry vectors too, ``stages`` for solvers of several stages with constant weights
     of edges. Some kernels are made for the ``width`` of the points. Calling it before the data are read hides the time

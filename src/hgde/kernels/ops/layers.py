@@ -16,7 +16,7 @@ from hgde.graph import SparseFeatures
 from hgde.kernels import reference
 from hgde.kernels.backend import Backend, use_fused
 from hgde.kernels.cpu.sizes import EXP, LOG, TRANSLATE
-from hgde.kernels.ops import encoding, links, maps, sparse
+from hgde.kernels.ops import decoding, encoding, links, maps, sparse
 from hgde.kernels.ops.arguments import curvature, needs_gradient, report
 from hgde.kernels.ops.diffusion import ACTIVATION_CODES
 from hgde.kernels.reference import resolve_activation
@@ -205,7 +205,7 @@ def decode(z: Tensor, weight: Tensor, bias: Tensor, c: Tensor, backend: Backend 
     """
     if z.dim() == 2 and use_fused(backend, z, weight, bias):
         if needs_gradient(z, weight, bias, c):
-            prepare(("origin.forward", "origin.backward"), z.dtype)
-        out: Tensor = maps.decode(z, weight, bias, c)[0]
+            prepare(decoding.KERNELS, z.dtype)
+        out: Tensor = decoding.decode(z, weight, bias, c)[0]
         return out
     return translate_tangent(log_origin(z, c, backend) @ weight, bias * c.rsqrt(), c, backend)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -131,6 +132,23 @@ def unpadded(rows: Tensor, width: int) -> Tensor:
 def ordered_sum(lines: Tensor) -> Tensor:
     """Lines ``[B, ...]`` added one after the other: the same bits however they were computed."""
     return lines.cumsum(0)[-1] if len(lines) else lines.new_zeros(lines.shape[1:])
+
+
+def ordered_total(lines: Tensor) -> np.ndarray[Any, Any]:
+    """:func:`ordered_sum` as numpy's array: small sums and what follows from them are quicker there."""
+    given = lines.numpy()
+    if len(given) == 1:
+        return given[0]
+    total: np.ndarray[Any, Any] = given.cumsum(0)[-1] if len(given) else np.zeros(given.shape[1:])
+    return total
+
+
+def told(values: Any, to: Tensor) -> Tensor:
+    """A gradient, numpy's array or number, as a tensor of its own with shape and dtype of what it is for."""
+    return torch.from_numpy(np.array(values, _NUMPY[to.dtype], order="C").reshape(to.shape))
+
+
+_NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 
 
 def like(tensor: Tensor) -> Tensor:

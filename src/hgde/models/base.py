@@ -110,6 +110,10 @@ class Model(nn.Module):
         """
         raise NotImplementedError
 
+    def outputs_of(self, features: Features, graph: Graph, nodes: Tensor) -> Tensor:
+        """``[n, outputs]`` of some nodes, for models that read out each node by itself."""
+        return self.readout(self.embed_some(features, graph, nodes))
+
     @property
     def reads_out_each(self) -> bool:
         """Whether :meth:`readout` of a node's point is all there is to its output."""

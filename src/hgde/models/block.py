@@ -157,16 +157,19 @@ class HPDEBlock(nn.Module):
         return isinstance(self.method, HEuler) and self.step == 1.0 and float(self.time).is_integer()
 
     def _bind(self, z0: Tensor, graph: Graph) -> BoundFlow:
-        bound = self.flow.bind(z0, graph)
-        if not self._is_checked and not torch.compiler.is_compiling():
-            self._is_checked = True
-            # Of the flows that start from some nodes alone, none has row sums that depend on the state.
-            is_whole = len(z0) == graph.num_nodes
-            whole = bound if is_whole else self.flow.bind(z0.new_zeros(graph.num_nodes, z0.shape[1]), graph)
-            checked = stability(whole, self.method, self.step)
-            if not checked.is_stable:
-                logger.warning("%s", checked)
-        return bound
+        self.check(z0, graph)
+        return self.flow.bind(z0, graph)
+
+    def check(self, z0: Tensor, graph: Graph) -> None:
+        """Warn, once, of a flow that may be unstable; a start of fewer nodes stands for any of all nodes."""
+        if self._is_checked or torch.compiler.is_compiling():
+            return
+        self._is_checked = True
+        # Flows that start from some nodes alone have row sums that do not depend on the state.
+        whole = z0 if len(z0) == graph.num_nodes else z0.new_zeros(graph.num_nodes, z0.shape[1])
+        checked = stability(self.flow.bind(whole, graph), self.method, self.step)
+        if not checked.is_stable:
+            logger.warning("%s", checked)
 
     def solve(self, z0: Tensor, graph: Graph, times: list[float]) -> Solution:
         """The solution at the given times, with its statistics."""

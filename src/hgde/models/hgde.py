@@ -25,6 +25,7 @@ from hgde.models.presets import (
     PRESETS,
     Preset,
 )
+from hgde.models.straight import straight_scores
 from hgde.sections import Chosen, Section, SettingsError, choice, setting
 from hgde.solvers import SOLVERS
 
@@ -171,6 +172,13 @@ class HGDE(Model):
         if reach is None:
             return super().embed_some(features, graph, nodes)
         return self.block(self.encoder(features, reach.rows), graph, reach)
+
+    def outputs_of(self, features: Features, graph: Graph, nodes: Tensor) -> Tensor:
+        decoder, reach = built(self.decoder), self.block.reach(graph, nodes, self.encoder.linear.weight)
+        if reach is None:
+            return super().outputs_of(features, graph, nodes)
+        straight = straight_scores(self.encoder, self.block, decoder, features, graph, reach)
+        return super().outputs_of(features, graph, nodes) if straight is None else straight
 
     def readout(self, z: Tensor) -> Tensor:
         """``[n, outputs]`` of some of the points of :meth:`embed`."""

@@ -77,7 +77,7 @@ def _check(z: Tensor, graph: Graph, weights: LocalWeights, reach: Reach | None =
     if z.dim() != 2 or z.shape[0] != rows:
         what = "num_nodes" if reach is None else "nodes within reach"
         raise ValueError(f"z must be [{what}, width] = [{rows}, width], got {list(z.shape)}")
-    if reach is not None and isinstance(weights, ChannelWeights):
+    if isinstance(weights, ChannelWeights) and reach is not None:
         raise ValueError("channel weights are worked out for all nodes; leave out reach and select nodes afterwards")
     own = weights.values if isinstance(weights, EdgeWeights) else weights.edge
     if own is not None and own.shape != (graph.num_edges,):
@@ -91,6 +91,11 @@ def _check(z: Tensor, graph: Graph, weights: LocalWeights, reach: Reach | None =
         raise ValueError(
             f"the scale of channel weights must be {list(z.shape)} like z, got {list(weights.scale.shape)}"
         )
+
+
+def _check_reach(reach: Reach | None, steps: int) -> None:
+    if reach is not None and len(reach.counts) != steps + 1:
+        raise ValueError(f"this reach is one of {len(reach.counts) - 1} steps, not of {steps}; give that of as many")
 
 
 def _eta(eta: Eta | None, like: Tensor) -> Tensor | None:
@@ -249,6 +254,7 @@ def diffuse_steps(
     True
     """
     _check(z, graph, weights, reach)
+    _check_reach(reach, steps)
     c, eta = curvature(c, z), _eta(eta, z)
     if eta is not None and z0 is None:
         z0 = z
@@ -345,6 +351,7 @@ def attend_steps(
     >>> attend_steps(z, pair, AttentionRule(torch.zeros(2, 2)), 1.0, steps=3, eta=(1.0, 0.6, 0.1)).shape
     torch.Size([2, 2])
     """
+    _check_reach(reach, steps)
     c, eta = curvature(c, z), _eta(eta, z)
     if eta is not None and z0 is None:
         z0 = z
@@ -353,7 +360,7 @@ def attend_steps(
         if steps == 0:
             return z
         learns = needs_gradient(z, z0, c, eta, rule.scoring, rule.edge)
-        keep = learns and 8 * (z.numel() + 2 * graph.num_edges) <= diffusion.KEEP_BYTES
+        keep = learns and diffusion.is_small(z.numel(), graph.num_edges)
         attending.prepare_for(z, learns)
         mode = diffusion.MOVED if eta is None else diffusion.RESIDUAL
         edge, pattern, counts = rule.edge, (graph.indptr, graph.indices), ()

@@ -12,7 +12,7 @@ from hgde.compiler.load import prepare
 from hgde.kernels.cpu.sizes import PARTIALS, PROJECTED, at_width, scratch
 from hgde.kernels.cpu.threads import run_together
 from hgde.kernels.ops.diffusion import RESIDUAL, Gradients, Trajectory, pointer
-from hgde.kernels.ops.register import LANES, like, operation, ordered_sum, padded, unpadded
+from hgde.kernels.ops.register import LANES, counted, like, operation, ordered_total, padded, told, unpadded
 
 KERNELS = ("attentive.forward", "attentive.backward")
 GIVEN = "Tensor z, Tensor? z0, Tensor c, Tensor? eta, Tensor scoring, Tensor? edge, Tensor indptr, Tensor indices"
@@ -98,7 +98,7 @@ def attend(
     args = (*pass_.common(states, kept), out, partial, pass_.path.stage)
     name = at_width(KERNELS[0], z.shape[1])
     run_together(name, z.dtype, steps + 1, blocks, steps * pass_.work, pass_.buffers, args)
-    return unpadded(out, z.shape[1]), states, kept, partial[:, PROJECTED].sum().to(torch.int64)
+    return unpadded(out, z.shape[1]), states, kept, counted(partial[:, PROJECTED])
 
 
 def _gradient_shapes(
@@ -144,8 +144,8 @@ def attend_backward(
     run_together(name, z.dtype, 2 * steps + 1, layout.num_blocks, work, pass_.buffers, args)
     if z0 is None and mode == RESIDUAL:
         into.add_start(gz)
-    total, scored = ordered_sum(partial), ordered_sum(lines)
+    total, scored = ordered_total(partial), ordered_total(lines)
     gz0 = unpadded(into.z0, width) if z0 is not None and mode == RESIDUAL else none
-    geta = none if eta is None else total[1:4].to(eta.dtype)
-    gscoring = scored[:-1].view(2 * heads, path.width)[:, :width].T.to(scoring.dtype).contiguous()
-    return unpadded(gz, width), gz0, (total[0] + scored[-1]).to(c.dtype).reshape(c.shape), geta, gscoring, gedge
+    geta = none if eta is None else told(total[1:4], eta)
+    gscoring = told(scored[:-1].reshape(2 * heads, path.width)[:, :width].T, scoring)
+    return unpadded(gz, width), gz0, told(total[0] + scored[-1], c), geta, gscoring, gedge

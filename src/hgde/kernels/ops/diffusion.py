@@ -18,7 +18,7 @@ from hgde.graph import Graph
 from hgde.kernels.cpu.layout import even_blocks, layout_of, narrowed, reversed_values
 from hgde.kernels.cpu.sizes import ELU, IDENTITY, LEAKY_RELU, PARTIALS, PROJECTED, RELU, TANH, at_width, scratch
 from hgde.kernels.cpu.threads import lent, run, run_together
-from hgde.kernels.ops.register import like, operation, ordered_sum, padded, unpadded
+from hgde.kernels.ops.register import counted, like, operation, ordered_sum, ordered_total, padded, told, unpadded
 
 TABLE_COPIES = 8
 #: A step keeps its sums and what is dear of its edges if they take no more than this; else they are worked out again.
@@ -172,10 +172,15 @@ def kept_shape(keep: int, steps: int, size: int, edges: int) -> tuple[int, int]:
 
 def what_to_keep(z: Tensor, graph: Graph, channels: bool) -> int:
     """What a trajectory that learns keeps."""
-    is_small = 8 * (z.numel() + 2 * graph.num_edges) <= KEEP_BYTES
+    keeps_all = is_small(z.numel(), graph.num_edges)
     if goes_both_ways(graph, channels):
-        return ALL if is_small else LAST
-    return ALL_AND_EDGES if is_small else NOTHING
+        return ALL if keeps_all else LAST
+    return ALL_AND_EDGES if keeps_all else NOTHING
+
+
+def is_small(size: int, edges: int) -> bool:
+    """Whether what a step may keep takes little, for a state of so many numbers."""
+    return 8 * (size + 2 * edges) <= KEEP_BYTES
 
 
 def goes_both_ways(graph: Graph, channels: bool) -> bool:
@@ -237,7 +242,7 @@ def diffuse(
     kept = torch.empty(kept_shape(keep, steps, state.numel(), len(indices)), dtype=torch.float64)
     partial = torch.zeros(path.layout.num_blocks, PARTIALS, dtype=torch.float64)
     path.forward(state, states, kept, out, partial)
-    projected = partial[:, PROJECTED].sum().to(torch.int64)
+    projected = counted(partial[:, PROJECTED])
     return unpadded(out, z.shape[1]), states, kept, projected
 
 
@@ -273,15 +278,15 @@ def diffuse_backward(
     g = path.backward(state, states, kept, padded(grad), into, partial)
     if z0 is None and mode == RESIDUAL:
         into.add_start(g)
-    total, none = ordered_sum(partial), z.new_empty(0)
+    total, none = ordered_total(partial), z.new_empty(0)
     gz0 = unpadded(into.z0, width) if z0 is not None and mode == RESIDUAL else none
-    geta = none if eta is None else total[1:4].to(eta.dtype)
+    geta = none if eta is None else told(total[1:4], eta)
     gextra = none if into.extra is None or extra is None else into.extra.to(extra.dtype)
     gweight, gscale = none if into.values is None else into.values, none
     if into.table is not None and into.scale is not None:
         gweight = unpadded(ordered_sum(into.table).to(weight.dtype), width)
         gscale = unpadded(into.scale, width)
-    return unpadded(g, width), gz0, total[0].to(c.dtype).reshape(c.shape), geta, gweight, gscale, gextra
+    return unpadded(g, width), gz0, told(total[0], c), geta, gweight, gscale, gextra
 
 
 def _advance_saved(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -318,7 +323,7 @@ def advance(
     out, blocks = torch.empty_like(args[2]), args[0].numel() - 1
     partial = torch.zeros(blocks, PARTIALS, dtype=torch.float64)
     run("rows.advance", z.dtype, blocks, 8 * z.numel(), scratch(args[1]), (*args, out, partial))
-    return unpadded(out, z.shape[1]), partial[:, PROJECTED].sum().to(torch.int64)
+    return unpadded(out, z.shape[1]), counted(partial[:, PROJECTED])
 
 
 @operation(

@@ -11,7 +11,7 @@ from hgde.geometry import numerics
 from hgde.kernels.cpu.layout import layout_of
 from hgde.kernels.cpu.sizes import encoder_scratch
 from hgde.kernels.cpu.threads import run_together
-from hgde.kernels.ops.register import like, operation, ordered_sum, padded, unpadded
+from hgde.kernels.ops.register import counted, like, operation, ordered_total, padded, told, unpadded
 
 KERNELS = ("encoder.forward", "encoder.backward")
 
@@ -75,7 +75,7 @@ def encode(
     )
     work = (chosen.columns.order.numel() + 4 * count) * width
     run_together("encoder.forward", dense.dtype, 1, parts, work, encoder_scratch(width), args)
-    return unpadded(out, weight.shape[1]), product, partial.sum().to(torch.int64)
+    return unpadded(out, weight.shape[1]), product, counted(partial)
 
 
 @operation(
@@ -100,9 +100,7 @@ def encode_backward(
     )
     work = (by.order.numel() + 8 * len(product)) * width
     run_together("encoder.backward", product.dtype, 2, parts, work, encoder_scratch(width), args)
-    gpoint, scale = ordered_sum(points)[: len(bias)], float(c)
-    gc, gc_out = ordered_sum(curvatures)
-    gc = gc - 0.5 * scale**-1.5 * (gpoint @ bias.to(torch.float64))
-    gbias = (scale**-0.5 * gpoint).to(bias.dtype)
-    curvature = gc.to(c.dtype).reshape(c.shape), gc_out.to(c_out.dtype).reshape(c_out.shape)
-    return unpadded(gweight, weight.shape[1]), gbias, *curvature
+    gpoint, scale = ordered_total(points)[: len(bias)], float(c)
+    gc, gc_out = ordered_total(curvatures)
+    gc = gc - 0.5 * scale**-1.5 * float(gpoint @ bias.detach().numpy())
+    return unpadded(gweight, weight.shape[1]), told(scale**-0.5 * gpoint, bias), told(gc, c), told(gc_out, c_out)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -72,6 +72,19 @@ def registered(call: Implementation) -> Any:
     return getattr(torch.ops.hgde, call.__name__).default
 
 
+def itself(call: Implementation) -> Any:
+    """The function that was registered: no gradient, no dispatcher, ordinary tensors on the CPU."""
+    return call.__wrapped__  # type: ignore[attr-defined]  # set by functools.wraps
+
+
+def refuse_second(name: str) -> NoReturn:
+    """Say that a compiled operation differentiates once."""
+    raise RuntimeError(
+        f"no second derivative: hgde::{name} is compiled and differentiates once; choose plain torch with "
+        "hgde.kernels.set_backend('reference') or HGDE_BACKEND=reference"
+    )
+
+
 def _is_at_hand(args: tuple[Any, ...]) -> bool:
     """Whether all tensors are ordinary ones on the CPU."""
     return all(a.is_cpu and type(a).__torch_dispatch__ is _NO_DISPATCH for a in args if isinstance(a, Tensor))
@@ -111,10 +124,7 @@ def _node(name: str, function: Any, backward: Any, save: Any) -> Any:
 
 def _refusal(name: str) -> Callable[..., tuple[Tensor | None, ...]]:
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        raise RuntimeError(
-            f"no second derivative: hgde::{name} is compiled and differentiates once; choose plain torch with "
-            "hgde.kernels.set_backend('reference') or HGDE_BACKEND=reference"
-        )
+        refuse_second(name)
 
     return backward
 
@@ -141,6 +151,11 @@ def ordered_total(lines: Tensor) -> np.ndarray[Any, Any]:
         return given[0]
     total: np.ndarray[Any, Any] = given.cumsum(0)[-1] if len(given) else np.zeros(given.shape[1:])
     return total
+
+
+def counted(partial: Tensor) -> Tensor:
+    """How many points were projected, from the counts of blocks."""
+    return torch.tensor(int(partial.numpy().sum()))
 
 
 def told(values: Any, to: Tensor) -> Tensor:

@@ -85,8 +85,9 @@ def _check(z: Tensor, graph: Graph, weights: LocalWeights, reach: Reach | None =
             f"edge weights must be [num_edges] = [{graph.num_edges}], got {list(own.shape)}; "
             "they follow the graph's edge order"
         )
-    if isinstance(weights, EdgeWeights) and weights.origin is not None and weights.origin.shape != (len(z),):
-        raise ValueError(f"the origin's weights must be [num_nodes] = [{len(z)}], got {list(weights.origin.shape)}")
+    if isinstance(weights, EdgeWeights) and weights.origin is not None and weights.origin.shape != (graph.num_nodes,):
+        found = list(weights.origin.shape)
+        raise ValueError(f"the origin's weights must be [num_nodes] = [{graph.num_nodes}], got {found}")
     if isinstance(weights, ChannelWeights) and weights.scale.shape != z.shape:
         raise ValueError(
             f"the scale of channel weights must be {list(z.shape)} like z, got {list(weights.scale.shape)}"

@@ -68,7 +68,8 @@ class Curvature(nn.Module):
         """The gradient of ``log_scale`` from that of ``c``, which is what :meth:`forward` gave; none if it is fixed."""
         if not self.learnable:
             return None
-        return torch.zeros_like(c) if self.at_limit else grad * c
+        low, high = self._bounds()
+        return grad * c if low <= self.log_scale.item() <= high else torch.zeros_like(c)
 
     @property
     def at_limit(self) -> bool:

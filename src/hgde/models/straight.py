@@ -8,6 +8,7 @@ one after the other, forward and backward, and only parameters go in and scores 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -141,9 +142,14 @@ def straight_scores(
         reach.counts,
     )
     logs = (getattr(space.curvature, "log_scale", None) for space in (source, target))
-    eta = flow.eta if flow.eta is None or isinstance(flow.eta, Tensor) else torch.tensor(flow.eta, dtype=torch.float64)
+    eta = flow.eta if flow.eta is None or isinstance(flow.eta, Tensor) else _three(flow.eta)
     result: Tensor = _Straight.apply(way, linear.weight, linear.bias, *logs, eta, scoring, last.weight, last.bias)  # type: ignore[no-untyped-call]  # torch leaves it untyped
     return result
+
+
+@lru_cache(maxsize=8)
+def _three(eta: tuple[float, ...]) -> Tensor:
+    return torch.tensor(eta, dtype=torch.float64)
 
 
 def _weights(

@@ -59,8 +59,8 @@ class PointAdam(geoopt.optim.RiemannianAdam, Uncompiled):  # type: ignore[misc] 
         beta1, beta2 = group["betas"]
         size, count, limit = point.numel(), state["step"], (1 - MARGINS[point.dtype]) / c**0.5
         rates = (c, group["lr"], beta1, beta2, 1 - beta1**count, 1 - beta2**count, group["eps"], limit)
-        averages = state["exp_avg"], state["exp_avg_sq"]
-        run_here(KERNEL, point.dtype, 2 * size, (size, point, point.grad.contiguous(), *averages, *rates))
+        given = (point, point.grad.contiguous(), state["exp_avg"], state["exp_avg_sq"])
+        run_here(KERNEL, point.dtype, 2 * size, (size, *given, *map(float, rates)))
 
 
 def _is_plain(group: dict[str, Any]) -> bool:

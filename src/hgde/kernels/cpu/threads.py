@@ -100,7 +100,7 @@ def run(
     Args:
         work: inner-loop operations of the whole job; small jobs stay on the calling thread.
         scratch: doubles of buffer that each thread needs.
-        args: numbers, and tensors whose first entry's address is handed over (``None`` is the null pointer).
+        args: ints, floats, and tensors whose first entry's address is handed over (``None`` is the null pointer).
         align: no part begins inside a group of so many blocks.
     """
     groups = -(-blocks // align)
@@ -149,11 +149,7 @@ def _counters(phases: int, threads: int) -> np.ndarray[Any, Any]:
 
 def _plain(args: tuple[Any, ...]) -> list[Any]:
     # Asking whether a number is a tensor takes longer than anything else here.
-    return [a if type(a) in _NUMBERS else _address(a) for a in args]
-
-
-def _address(given: Any) -> Any:
-    return given.data_ptr() if isinstance(given, Tensor) else 0 if given is None else given
+    return [a if type(a) in _NUMBERS else 0 if a is None else a.data_ptr() for a in args]
 
 
 _NUMBERS = (int, float)

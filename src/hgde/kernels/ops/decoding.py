@@ -9,7 +9,7 @@ from torch import Tensor
 
 from hgde.geometry import numerics
 from hgde.kernels.cpu.layout import even_blocks
-from hgde.kernels.cpu.sizes import scratch
+from hgde.kernels.cpu.sizes import decoder_scratch
 from hgde.kernels.cpu.threads import run
 from hgde.kernels.ops.register import like, operation, ordered_total, padded, told, unpadded
 
@@ -31,18 +31,17 @@ def _shapes(z: Tensor, weight: Tensor, bias: Tensor, c: Tensor) -> tuple[Tensor,
 
 
 def _arguments(z: Tensor, weight: Tensor, bias: Tensor, c: float) -> tuple[Any, ...]:
-    """The bias is kept as a point of the unit ball. Rows of the matrix are as many as a padded point is long."""
-    points, matrix = padded(z), padded(weight)
-    if len(matrix) < points.shape[1]:
-        matrix = torch.cat([matrix, matrix.new_zeros(points.shape[1] - len(matrix), matrix.shape[1])])
+    """The bias is kept as a point of the unit ball."""
+    points, (inputs, columns) = padded(z), weight.shape
+    widths = inputs, columns, points.shape[1], (columns + 7) // 8 * 8
     margin = numerics.limits(z.dtype).margin
-    return even_blocks(len(z)), *matrix.shape, points, matrix, padded(bias) * c**-0.5, c, margin
+    return even_blocks(z.shape[0]), *widths, points, weight.contiguous(), bias.contiguous(), c, c**0.5, margin
 
 
 def _run(kernel: str, args: tuple[Any, ...]) -> None:
-    blocks, width, outputs, points = args[:4]
-    work = 2 * len(points) * width * (outputs + 8)
-    run(kernel, points.dtype, blocks.numel() - 1, work, scratch(max(width, outputs)), args)
+    blocks, _, _, width, outputs, points = args[:6]
+    work = 2 * points.shape[0] * width * (outputs + 8)
+    run(kernel, points.dtype, blocks.numel() - 1, work, decoder_scratch(width, outputs), args)
 
 
 @operation(
@@ -54,10 +53,10 @@ def _run(kernel: str, args: tuple[Any, ...]) -> None:
 def decode(z: Tensor, weight: Tensor, bias: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
     """``log_o(exp_o(log_o(z) W) ⊕ b / sqrt(c))``, and ``log_o(z) W``."""
     args = _arguments(z, weight, bias, float(c))
-    product = args[3].new_empty((len(z), args[2]))
-    out = torch.empty_like(product)
+    nodes = z.shape[0]
+    product, out = z.new_empty((nodes, args[4])), z.new_empty((nodes, weight.shape[1]))
     _run(KERNELS[0], (*args, product, out))
-    return unpadded(out, weight.shape[1]), product
+    return out, product
 
 
 @operation(
@@ -71,12 +70,12 @@ def decode_backward(
     """Gradients of ``z, weight, bias, c``."""
     number = float(c)
     args = _arguments(z, weight, bias, number)
-    blocks, width, outputs, points = args[:4]
+    blocks, inputs, columns, width, outputs, points = args[:6]
     gz, matrix = torch.empty_like(points), width * outputs
     lines = torch.zeros(blocks.numel() - 1, matrix + outputs + 1, dtype=torch.float64)
-    _run(KERNELS[1], (*args, product, padded(grad), gz, lines))
+    _run(KERNELS[1], (*args, product, grad.contiguous(), gz, lines))
     total = ordered_total(lines)
-    gweight = total[:matrix].reshape(width, outputs)[: weight.shape[0], : weight.shape[1]]
-    gpoint = total[matrix : matrix + len(bias)]
+    gweight = total[:matrix].reshape(width, outputs)[:inputs, :columns]
+    gpoint = total[matrix : matrix + columns]
     gc = total[-1] - 0.5 * number**-1.5 * float(gpoint @ bias.detach().numpy())
     return unpadded(gz, z.shape[1]), told(gweight, weight), told(number**-0.5 * gpoint, bias), told(gc, c)

@@ -65,7 +65,7 @@ def encode(
     ``keys``, if there are any.
     """
     layout, dense, kept = layout_of(indptr, indices), padded(weight), values.contiguous()
-    chosen, width = layout.chosen(rows, len(weight)), dense.shape[1]
+    chosen, width = layout.chosen(rows, weight.shape[0]), dense.shape[1]
     parts, count = chosen.blocks.numel() - 1, chosen.rows.numel()
     product = dense.new_empty((count, width))
     out, partial = torch.empty_like(product), torch.zeros(parts, dtype=torch.float64)
@@ -89,16 +89,16 @@ def encode_backward(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Gradients of ``weight, bias, c, c_out``."""
     layout, width, kept = layout_of(indptr, indices), product.shape[1], values.contiguous()
-    chosen = layout.chosen(rows, len(weight))
+    chosen = layout.chosen(rows, weight.shape[0])
     by, parts = chosen.columns, chosen.blocks.numel() - 1
-    gproduct, gweight = torch.empty_like(product), product.new_empty((len(weight), width))
+    gproduct, gweight = torch.empty_like(product), product.new_empty((weight.shape[0], width))
     curvatures, points = (torch.zeros(parts, size, dtype=torch.float64) for size in (2, width))
     args = (
         *(parts, chosen.blocks, by.blocks.numel() - 1, by.blocks, by.start, by.rows, by.order, kept),
         *(*_dropping(keys, p), width, *_spaces(bias, c, c_out, code), product, padded(grad), gproduct, gweight),
         *(curvatures, points),
     )
-    work = (by.order.numel() + 8 * len(product)) * width
+    work = (by.order.numel() + 8 * product.shape[0]) * width
     run_together("encoder.backward", product.dtype, 2, parts, work, encoder_scratch(width), args)
     gpoint, scale = ordered_total(points)[: len(bias)], float(c)
     gc, gc_out = ordered_total(curvatures)

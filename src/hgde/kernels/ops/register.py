@@ -155,7 +155,7 @@ def ordered_total(lines: Tensor) -> np.ndarray[Any, Any]:
 
 def counted(partial: Tensor) -> Tensor:
     """How many points were projected, from the counts of blocks."""
-    return torch.tensor(int(partial.numpy().sum()))
+    return torch.from_numpy(np.array(partial.numpy().sum(), np.int64))
 
 
 def told(values: Any, to: Tensor) -> Tensor:

@@ -28,7 +28,7 @@ from hgde.kernels import (
     translate_tangent,
 )
 from hgde.kernels.cpu.sizes import EXP, LOG, TRANSLATE
-from hgde.kernels.ops import attending, attention, diffusion, encoding, following, graphs, maps, pairs, sparse
+from hgde.kernels.ops import attending, attention, decoding, diffusion, encoding, following, graphs, maps, pairs, sparse
 from hgde.kernels.ops.register import registered
 from hgde.solvers.registry import resolve
 from kernels.graphs import awkward, points, vectors, weights
@@ -59,11 +59,11 @@ def samples(dtype=torch.float64, nodes=9, width=3):
     edges = (z, z0, c, eta, values, None, None, origin, *pattern)
     channels = (z, z0, c, eta, table, scale, index, edge, *pattern)
     return {
-        "diffuse, edges": (diffusion.diffuse, (*edges, 2, diffusion.RESIDUAL, 3, diffusion.ALL_AND_EDGES)),
-        "diffuse, channels": (diffusion.diffuse, (*channels, 2, diffusion.RESIDUAL, 3, diffusion.NOTHING)),
+        "diffuse, edges": (diffusion.diffuse, (*edges, 2, diffusion.RESIDUAL, 3, diffusion.ALL_AND_EDGES, [])),
+        "diffuse, channels": (diffusion.diffuse, (*channels, 2, diffusion.RESIDUAL, 3, diffusion.NOTHING, [])),
         "diffuse, sums": (
             diffusion.diffuse,
-            (z, None, c, None, values, *(None,) * 3, *pattern, 1, 0, 0, diffusion.LAST),
+            (z, None, c, None, values, *(None,) * 3, *pattern, 1, 0, 0, diffusion.LAST, []),
         ),
         "follow": (
             following.follow,
@@ -84,11 +84,15 @@ def samples(dtype=torch.float64, nodes=9, width=3):
             ),
         ),
         "decode": (
-            maps.decode,
+            decoding.decode,
             (z, leaf(vectors(width, 4, 3, dtype=dtype)), leaf(0.2 * vectors(1, 4, 5, dtype=dtype)[0]), c),
         ),
-        "encode": (encoding.encode, (x.values, keys, x.indptr, x.indices, dense, point, c, leaf(c), 0.4, 3)),
-        "attend": (attending.attend, (z, z0, c, eta, scoring, edge, *pattern, 2, diffusion.RESIDUAL, 3, 0.2, True)),
+        "encode": (encoding.encode, (x.values, keys, x.indptr, x.indices, None, dense, point, c, leaf(c), 0.4, 3)),
+        "encode, some rows": (
+            encoding.encode,
+            (x.values, keys, x.indptr, x.indices, torch.tensor([4, 1]), dense, point, c, leaf(c), 0.4, 3),
+        ),
+        "attend": (attending.attend, (z, z0, c, eta, scoring, edge, *pattern, 2, diffusion.RESIDUAL, 3, 0.2, True, [])),
         "advance": (diffusion.advance, (z, v, z0, c, eta, diffusion.RESIDUAL, 1)),
         "attention": (attention.attention, (target, source, edge, *pattern, 0.2)),
         "logmap": (maps.logmap, (c, z, z0)),

@@ -91,7 +91,7 @@ def run_demo(
     jobs = {title: _jobs(title, given, systems, places, epochs) for title, given in sets.items()}
     picture = {"data": tables, "run": {"threads": 1}, **PICTURE}
     with shared_by_widths():
-        warm_up("edge", "encoder", "origin", "sparse", width=MODEL["width"])
+        warm_up("edge", "encoder", "origin", "sparse", "decoder", width=MODEL["width"])
     # This process has the picture and the pages to make besides.
     mine = [job for job in jobs["taxonomy"] if job.cell == "taxonomy/hgde"]
     theirs = [job for own in jobs.values() for job in own if job not in mine]

@@ -64,6 +64,13 @@ class Curvature(nn.Module):
         inside = self.log_scale if is_inside else self.log_scale.clamp(low, high)
         return self.initial * inside.exp()
 
+    def slope(self, c: Tensor, grad: Tensor) -> Tensor | None:
+        """The gradient of ``log_scale`` from that of ``c``, which is what :meth:`forward` gave; none if it is fixed."""
+        if not self.learnable:
+            return None
+        low, high = self._bounds()
+        return grad * c if low <= self.log_scale.item() <= high else torch.zeros_like(c)
+
     @property
     def at_limit(self) -> bool:
         """Whether training has driven ``c`` to the end of its range."""

@@ -25,6 +25,7 @@ from hgde.kernels.ops.layers import (
     sparse_matmul,
     translate_tangent,
 )
+from hgde.kernels.reach import Reach, reach_of
 from hgde.kernels.reference import ACTIVATIONS
 from hgde.kernels.weights import AttentionRule, AttentionWeights, ChannelWeights, EdgeWeights, LocalWeights
 
@@ -37,6 +38,7 @@ __all__ = [
     "EdgeWeights",
     "FusedBall",
     "LocalWeights",
+    "Reach",
     "advance",
     "attend_steps",
     "decode",
@@ -50,6 +52,7 @@ __all__ = [
     "get_backend",
     "link_logits",
     "log_origin",
+    "reach_of",
     "set_backend",
     "sparse_matmul",
     "tangent_sum",

@@ -95,6 +95,10 @@ class Model(nn.Module):
         """Points of :attr:`manifold`, ``[N, width]``: what links are decoded from and pictures drawn of."""
         raise NotImplementedError
 
+    def embed_some(self, features: Features, graph: Graph, nodes: Tensor) -> Tensor:
+        """Points of some nodes, ``[n, width]``; a model that can does without what these do not depend on."""
+        return self.embed(features, graph).index_select(0, nodes)
+
     def forward(self, features: Features, graph: Graph) -> Tensor:
         """``[N, outputs]``: class logits or values, as the task reads them."""
         return self.readout(self.embed(features, graph))
@@ -105,6 +109,10 @@ class Model(nn.Module):
         A model that has it needs no :meth:`forward` of its own, and only the nodes asked for are read out.
         """
         raise NotImplementedError
+
+    def outputs_of(self, features: Features, graph: Graph, nodes: Tensor) -> Tensor:
+        """``[n, outputs]`` of some nodes, for models that read out each node by itself."""
+        return self.readout(self.embed_some(features, graph, nodes))
 
     @property
     def reads_out_each(self) -> bool:

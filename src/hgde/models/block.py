@@ -15,8 +15,10 @@ from hgde.diffusion.diffusivities.attention import Attention
 from hgde.diffusion.recording import NotRecordable, record
 from hgde.diffusion.stability import stability
 from hgde.geometry import Manifold, PoincareBall
+from hgde.geometry.numerics import is_eager
 from hgde.graph import Graph
-from hgde.kernels import EdgeWeights, FusedBall, attend_steps, diffuse_steps, follow, follows
+from hgde.kernels import EdgeWeights, FusedBall, Reach, attend_steps, diffuse_steps, follow, follows, reach_of
+from hgde.kernels.backend import use_fused
 from hgde.kernels.plans import Recipe
 from hgde.sections import Chosen
 from hgde.solvers import HRK4, Flow, HEuler, InputError, Method, Solution, configured, odeint
@@ -104,16 +106,26 @@ class HPDEBlock(nn.Module):
             return ("stages",)
         return (*self.flow.diffusivity.kernels, "solver", *(() if isinstance(self.method, HRK4) else ("transport",)))
 
-    def forward(self, z0: Tensor, graph: Graph) -> Tensor:
-        """Points at time ``T``, ``[N, d]``."""
+    def reach(self, graph: Graph, nodes: Tensor, like: Tensor) -> Reach | None:
+        """What the points of some nodes at time ``T`` depend on, where a start like this can be restricted to it."""
+        flow, diffusivity = self.flow, self.flow.diffusivity
+        is_plain = self._is_plain_iteration() and isinstance(flow.manifold, PoincareBall) and is_eager()
+        if not (is_plain and isinstance(flow.activation, str) and nodes.dim() == 1 and use_fused("auto", like)):
+            return None
+        weighs_edges = diffusivity.constant_in_time and diffusivity.kernels == ("edge",)
+        attends = isinstance(diffusivity, Attention) and not diffusivity.self_loops
+        return reach_of(graph, nodes, int(self.time)) if weighs_edges or attends else None
+
+    def forward(self, z0: Tensor, graph: Graph, reach: Reach | None = None) -> Tensor:
+        """Points at time ``T``, ``[N, d]``; with ``reach``, from the start of the nodes within it to those asked for."""
         bound = self._bind(z0, graph)
         flow, weights = self.flow, None if bound.operator is None else bound.operator.edges_alone
         if self._is_plain_iteration() and bound.c is not None and weights is not None:
             # heuler with steps of one is F applied T times; with constant weights one kernel call does them all.
-            return diffuse_steps(z0, graph, weights, bound.c, int(self.time), z0, flow.eta, flow.activation)
+            return diffuse_steps(z0, graph, weights, bound.c, int(self.time), z0, flow.eta, flow.activation, reach=reach)
         rule = flow.diffusivity.rule(graph, z0.dtype) if self._is_plain_iteration() and bound.c is not None else None
         if rule is not None and bound.c is not None:
-            return attend_steps(z0, graph, rule, bound.c, int(self.time), z0, flow.eta, flow.activation)
+            return attend_steps(z0, graph, rule, bound.c, int(self.time), z0, flow.eta, flow.activation, reach=reach)
         if bound.c is not None and isinstance(weights, EdgeWeights) and isinstance(flow.activation, str):
             recipe = self._recipe if follows(z0, weights) else None
             if recipe is not None:
@@ -145,13 +157,19 @@ class HPDEBlock(nn.Module):
         return isinstance(self.method, HEuler) and self.step == 1.0 and float(self.time).is_integer()
 
     def _bind(self, z0: Tensor, graph: Graph) -> BoundFlow:
-        bound = self.flow.bind(z0, graph)
-        if not self._is_checked and not torch.compiler.is_compiling():
-            self._is_checked = True
-            checked = stability(bound, self.method, self.step)
-            if not checked.is_stable:
-                logger.warning("%s", checked)
-        return bound
+        self.check(z0, graph)
+        return self.flow.bind(z0, graph)
+
+    def check(self, z0: Tensor, graph: Graph) -> None:
+        """Warn, once, of a flow that may be unstable; a start of fewer nodes stands for any of all nodes."""
+        if self._is_checked or torch.compiler.is_compiling():
+            return
+        self._is_checked = True
+        # Flows that start from some nodes alone have row sums that do not depend on the state.
+        whole = z0 if len(z0) == graph.num_nodes else z0.new_zeros(graph.num_nodes, z0.shape[1])
+        checked = stability(self.flow.bind(whole, graph), self.method, self.step)
+        if not checked.is_stable:
+            logger.warning("%s", checked)
 
     def solve(self, z0: Tensor, graph: Graph, times: list[float]) -> Solution:
         """The solution at the given times, with its statistics."""

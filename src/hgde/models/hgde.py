@@ -25,6 +25,7 @@ from hgde.models.presets import (
     PRESETS,
     Preset,
 )
+from hgde.models.straight import straight_scores
 from hgde.sections import Chosen, Section, SettingsError, choice, setting
 from hgde.solvers import SOLVERS
 
@@ -166,6 +167,19 @@ class HGDE(Model):
         """Points after diffusion, ``[N, coordinates]``."""
         return self.block(self.encoder(features), graph)
 
+    def embed_some(self, features: Features, graph: Graph, nodes: Tensor) -> Tensor:
+        reach = self.block.reach(graph, nodes, self.encoder.linear.weight)
+        if reach is None:
+            return super().embed_some(features, graph, nodes)
+        return self.block(self.encoder(features, reach.rows), graph, reach)
+
+    def outputs_of(self, features: Features, graph: Graph, nodes: Tensor) -> Tensor:
+        decoder, reach = built(self.decoder), self.block.reach(graph, nodes, self.encoder.linear.weight)
+        if reach is None:
+            return super().outputs_of(features, graph, nodes)
+        straight = straight_scores(self.encoder, self.block, decoder, features, graph, reach)
+        return super().outputs_of(features, graph, nodes) if straight is None else straight
+
     def readout(self, z: Tensor) -> Tensor:
         """``[n, outputs]`` of some of the points of :meth:`embed`."""
         return built(self.decoder)(z)
@@ -189,7 +203,8 @@ class HGDE(Model):
         weight = self.encoder.linear.weight
         if weight.device.type == "cpu" and isinstance(self.manifold, PoincareBall):
             sparse = ("sparse", "encoder") if isinstance(features, SparseFeatures) else ()
-            warm_up(*self.block.kernels, "origin", *sparse, dtype=weight.dtype, width=self.width)
+            decoder = () if self.decoder is None else ("decoder",)
+            warm_up(*self.block.kernels, "origin", *sparse, *decoder, dtype=weight.dtype, width=self.width)
         if self.start_distance > 0:
             self.encoder.scale_to(features, self.start_distance)
 

@@ -117,19 +117,20 @@ class Encoder(nn.Module):
         self.target, self.activation = target, activation
         self.dropout, self.state_dropout, self.bends_last = dropout, state_dropout, bends_last
 
-    def forward(self, features: Features) -> Tensor:
-        """Points of the target space, ``[N, coordinates]``."""
+    def forward(self, features: Features, rows: Tensor | None = None) -> Tensor:
+        """Points of the target space, ``[N, coordinates]``; with ``rows``, those of some nodes, none of them twice."""
         only, source, target = self.linear, self.linear.manifold, self.target
         drops_states = self.training and self.state_dropout > 0
         if isinstance(features, SparseFeatures) and only.bias is not None and not (self.hidden or drops_states):
             bent = self.activation if self.bends_last else "identity"
             if isinstance(source, PoincareBall) and isinstance(target, PoincareBall):
                 spaces = source.c, target.c
-                return encode(features, only.weight, only.bias, *spaces, bent, self.dropout, self.training)
+                return encode(features, only.weight, only.bias, *spaces, bent, self.dropout, self.training, rows=rows)
         tangent = self.activate(self.linear.tangent(features, self.dropout), self.linear)
         for layer in self.hidden:
             assert isinstance(layer, HyperbolicLinear)
             tangent = self.activate(layer.tangent(tangent), layer)
+        tangent = tangent if rows is None else tangent.index_select(0, rows)
         if isinstance(self.target, PoincareBall):
             return exp_origin(tangent, self.target.c)
         return self.target.expmap0(tangent)

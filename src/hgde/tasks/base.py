@@ -163,7 +163,7 @@ class Learner(nn.Module):
         """Predictions for some nodes or pairs; nodes are selected before they are read out where that is the same."""
         if self.wants_points or not self._selects_early:
             return self.predict(self.outputs(features, graph), items, graph)
-        return self.model.readout(self.model.embed(features, graph).index_select(0, items))
+        return self.model.outputs_of(features, graph, items)
 
     def penalty(self, features: Features, graph: Graph, outputs: Tensor) -> Tensor | float:
         """The model's own term of the loss; a task that has a loss of its own adds it too."""

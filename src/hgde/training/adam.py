@@ -47,19 +47,21 @@ class Adam(torch.optim.Adam, Uncompiled):
         if closure is not None or not all(group["fused"] for group in self.param_groups):
             return super().step(closure)
         for group, parameters in zip(self.param_groups, moved, strict=True):
+            if not all(parameter in self.state for parameter in parameters):
+                self._init_group(group, [], [], [], [], [], [])  # type: ignore[no-untyped-call]  # torch's
+        taken = [self.state[parameter]["step"] for parameters in moved for parameter in parameters]
+        if taken:
+            torch._foreach_add_(taken, 1)
+        for group, parameters in zip(self.param_groups, moved, strict=True):
             if parameters:
-                if not all(parameter in self.state for parameter in parameters):
-                    self._init_group(group, [], [], [], [], [], [])  # type: ignore[no-untyped-call]  # torch's
                 states = [self.state[parameter] for parameter in parameters]
-                steps = [state["step"] for state in states]
-                torch._foreach_add_(steps, 1)
                 torch._fused_adam_(
                     parameters,
                     [parameter.grad for parameter in parameters],
                     [state["exp_avg"] for state in states],
                     [state["exp_avg_sq"] for state in states],
                     [],
-                    steps,
+                    [state["step"] for state in states],
                     lr=group["lr"],
                     beta1=group["betas"][0],
                     beta2=group["betas"][1],

@@ -1,22 +1,26 @@
 """geoopt's Riemannian Adam with a short way for single points on a ball, such as a hyperbolic layer's bias.
 
 geoopt takes some sixty tensor operations a step and point, each far more expensive than the sixteen numbers it moves:
-on Cora more than a layer of diffusion. Here the same step is a few sums in double precision.
+on Cora more than a layer of diffusion. Here the same step is one compiled pass in double precision
+(:mod:`hgde.kernels.cpu.points`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import geoopt
-import numpy as np
 import torch
 from torch import Tensor
 
+from hgde.compiler.load import prepare
+from hgde.kernels.cpu.threads import run_here
 from hgde.training.adam import Uncompiled, unwatched
 
-Array = np.ndarray[Any, Any]
+KERNEL = "points.adam"
+MARGINS = {torch.float32: 4e-3, torch.float64: 1e-5}
+"""How far from the boundary geoopt keeps points, as a share of the radius."""
 
 
 class PointAdam(geoopt.optim.RiemannianAdam, Uncompiled):  # type: ignore[misc]  # geoopt is untyped
@@ -25,6 +29,13 @@ class PointAdam(geoopt.optim.RiemannianAdam, Uncompiled):  # type: ignore[misc] 
     Groups that hold anything but contiguous vectors on a Poincaré ball, on the CPU, are left to geoopt, as are AMSGrad,
     weight decay and stabilisation.
     """
+
+    def __init__(self, params: Iterable[Any], *args: Any, **options: Any) -> None:
+        super().__init__(params, *args, **options)
+        for group in self.param_groups:
+            if _is_plain(group):
+                for point in group["params"]:
+                    prepare((KERNEL,), point.dtype)
 
     @unwatched
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -44,10 +55,12 @@ class PointAdam(geoopt.optim.RiemannianAdam, Uncompiled):  # type: ignore[misc] 
             state.update(step=0, exp_avg=torch.zeros_like(point), exp_avg_sq=torch.zeros_like(point))
         state["step"] += 1
         assert point.grad is not None
-        x, g, mean, square = (t.numpy() for t in (point, point.grad, state["exp_avg"], state["exp_avg_sq"]))
         c = float(point.manifold.c)  # type: ignore[attr-defined]  # a geoopt parameter
         beta1, beta2 = group["betas"]
-        _step(x, g, mean, square, state["step"], c, group["lr"], beta1, beta2, group["eps"])
+        size, count, limit = point.numel(), state["step"], (1 - MARGINS[point.dtype]) / c**0.5
+        rates = (c, group["lr"], beta1, beta2, 1 - beta1**count, 1 - beta2**count, group["eps"], limit)
+        given = (point, point.grad.contiguous(), state["exp_avg"], state["exp_avg_sq"])
+        run_here(KERNEL, point.dtype, 2 * size, (size, *given, *map(float, rates)))
 
 
 def _is_plain(group: dict[str, Any]) -> bool:
@@ -57,41 +70,8 @@ def _is_plain(group: dict[str, Any]) -> bool:
         and not isinstance(point.manifold, geoopt.PoincareBallExact)
         and point.dim() == 1
         and point.device.type == "cpu"
+        and point.dtype in MARGINS
         and point.is_contiguous()
         and (point.grad is None or not point.grad.is_sparse)
         for point in group["params"]
     )
-
-
-def _step(
-    point: Array, gradient: Array, mean: Array, square: Array, count: int,
-    c: float, lr: float, beta1: float, beta2: float, eps: float,
-) -> None:  # fmt: skip
-    """One step in place: averages of the Riemannian gradient and of its squared length, then retraction by addition,
-    projection into the ball, and transport of the average ``PT_{x -> y}(m) = gyr[y, -x] m (lambda_x / lambda_y)``."""
-    x, g, m = point.astype(np.float64), gradient.astype(np.float64), mean.astype(np.float64)
-    xx = float(x @ x)
-    rest_x = max(1 - c * xx, 1e-15)
-    # lambda^2 |g / lambda^2|^2 = |g|^2 / lambda^2
-    shrink = 0.25 * rest_x * rest_x
-    m = beta1 * m + (1 - beta1) * shrink * g
-    square *= beta2
-    square += (1 - beta2) * shrink * float(g @ g)
-    slope = m / (1 - beta1**count) / (np.sqrt(square.astype(np.float64) / (1 - beta2**count)) + eps)
-    y = x - lr * slope
-    limit = (1 - (4e-3 if point.dtype == np.float32 else 1e-5)) / c**0.5
-    yy = float(y @ y)
-    if yy**0.5 > limit:
-        y *= limit / yy**0.5
-        yy = float(y @ y)
-    mean[:] = _transport(x, y, m, xx, yy, c) * (max(1 - c * yy, 1e-15) / rest_x)
-    point[:] = y
-
-
-def _transport(x: Array, y: Array, m: Array, xx: float, yy: float, c: float) -> Array:
-    """``gyr[y, -x] m``, the squared lengths of both points being known."""
-    xy, xm, ym = float(x @ y), float(x @ m), float(y @ m)
-    along_y = -c * c * ym * xx - c * xm + 2 * c * c * xy * xm
-    along_x = c * ym - c * c * xm * yy
-    turned: Array = m + 2 * (along_y * y + along_x * x) / max(1 - 2 * c * xy + c * c * xx * yy, 1e-15)
-    return turned

@@ -147,9 +147,10 @@ def forward(
     s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints,
     d: Int, z: Reals, states: Reals, b: Doubles, heads: Int, scoring: Reals, scores: Doubles, slope: Double, weighted:
     Int, edge: Reals, most: Int, z0: Reals, mode: Int, code: Int, e0: Double, e1: Double, e2: Double, c: Double, margin:
-    Double, keep: Int, kept: Doubles, apart: Int, out: Reals, partial: Doubles,
+    Double, keep: Int, kept: Doubles, apart: Int, out: Reals, partial: Doubles, stage: Int,
 ) -> None:  # fmt: skip
-    """States and ``out``; ``most`` is the most edges a strip has."""
+    """States and ``out``; ``most`` is the most edges a strip has, ``stage`` as for
+    :mod:`~hgde.kernels.cpu.trajectories`."""
     size, strip, count = rows * d, strip_rows(d), 2 * heads
     v, moved, weights = BUFFERS, BUFFERS + STRIP * d, BUFFERS + 7 * STRIP * d + 2 * most
     part = take(sync, 0, parts)
@@ -161,11 +162,12 @@ def forward(
         here, known = at_step(step, size, z, states), offset(kept, keep * step * (size + 2 * apart))
         there = out if step == steps - 1 else offset(states, step * size)
         even, odd = step % 2, (step + 1) % 2
+        needed = offset(blocks, (step + 1) * stage)
         part = take(sync, step + 1, parts)
         while part < parts:
-            last = indptr[blocks[part + 1]] - 1
-            for first in range(blocks[part], blocks[part + 1], strip):
-                n = min(strip, blocks[part + 1] - first)
+            last = indptr[needed[part + 1]] - 1
+            for first in range(needed[part], needed[part + 1], strip):
+                n = min(strip, needed[part + 1] - first)
                 weigh_strip(
                     first, n, indptr, indices, heads, offset(scores, even * rows * count), slope, weighted, edge, s,
                     weights + 2 * most, weights,
@@ -196,29 +198,36 @@ def backward(
     Int, edge: Reals, most: Int, z0: Reals, mode: Int, code: Int, e0: Double, e1: Double, e2: Double, c: Double, margin:
     Double, keep: Int, kept: Doubles, apart: Int, grad: Reals, g: Reals, gz: Reals, gz0: Reals, gscores: Doubles,
     wanted: Int, gedge: Reals, each: Reals, gscoring: Doubles, tell: Reals, partial: Doubles, columns: Int, cuts: Ints,
-    start: Ints, receivers: Ints, order: Ints,
+    start: Ints, receivers: Ints, order: Ints, stage: Int,
 ) -> None:  # fmt: skip
     """``gz`` ends as the gradient at ``z``; ``gscoring`` has ``2H d + 1`` numbers for each block of senders."""
     size, strip, count, room = rows * d, strip_rows(d), 2 * heads, STRIP * d
     v, moved, gm, gz_, gu = BUFFERS, BUFFERS + room, BUFFERS + 2 * room, BUFFERS + 3 * room, BUFFERS + 4 * room
     weights = BUFFERS + 7 * room + 2 * most
     arrived, shares = weights + most, weights + 2 * most
+    latest = offset(blocks, (steps - 1) * stage)
     part = take(sync, 0, parts)
     while part < parts:
         last_state = at_step(steps - 1, size, z, states)
-        score_rows(blocks[part], blocks[part + 1], d, last_state, c, margin, b, count, scoring, s, scores)
+        score_rows(
+            latest[part], latest[part + 1], d, last_state, c, margin, offset(b, (steps - 1) % 2 * rows), count, scoring,
+            s, offset(scores, (steps - 1) % 2 * rows * count),
+        )  # fmt: skip
         part = next_part(sync, 0, parts)
     meet(sync, 0, parts)
     for back in range(steps):
         step, phase = steps - 1 - back, 2 * back + 1
         here, known = at_step(step, size, z, states), offset(kept, keep * step * (size + 2 * apart))
-        arriving = grad if back == 0 else gz
+        arriving, even, odd = grad if back == 0 else gz, step % 2, (step + 1) % 2
+        b_here, scores_here = offset(b, even * rows), offset(scores, even * rows * count)
+        moved_rows, present = offset(blocks, (step + 1) * stage), offset(cuts, step * stage)
+        earlier = offset(cuts, max(step - 1, 0) * stage)
         part = take(sync, phase, parts)
         while part < parts:
-            last, line = indptr[blocks[part + 1]] - 1, part * PARTIALS
-            for first in range(blocks[part], blocks[part + 1], strip):
-                n, e = min(strip, blocks[part + 1] - first), indptr[first]
-                weigh_strip(first, n, indptr, indices, heads, scores, slope, weighted, edge, s, shares, weights)
+            last, line = indptr[moved_rows[part + 1]] - 1, part * PARTIALS
+            for first in range(moved_rows[part], moved_rows[part + 1], strip):
+                n, e = min(strip, moved_rows[part + 1] - first), indptr[first]
+                weigh_strip(first, n, indptr, indices, heads, scores_here, slope, weighted, edge, s, shares, weights)
                 values, gvalues = offset(s, weights - e), offset(s, arrived - e)
                 memo, at = offset(known, keep * size), 0
                 if keep != 0:
@@ -227,7 +236,7 @@ def backward(
                 else:
                     memo, at = s, BUFFERS + 7 * room - e
                     gather_edges(
-                        first, n, last, indptr, indices, owners, d, here, b, values, s, 0, c, s, v, 1, memo, at, apart
+                        first, n, last, indptr, indices, owners, d, here, b_here, values, s, 0, c, s, v, 1, memo, at, apart
                     )
                 flow_strip_backward(
                     here, first, n, d, z0, s, v, moved, gm, gz_, gu, mode, code, e0, e1, e2, c, margin, arriving, gz0,
@@ -237,25 +246,28 @@ def backward(
                 for k in range(arrived, arrived + indptr[first + n] - e):
                     s[k] = 0.0
                 partial[line] += receive_edges(
-                    first, n, indptr, indices, d, here, b, values, c, s, gz_, gu, memo, at, apart, 1, gvalues, tell
+                    first, n, indptr, indices, d, here, b_here, values, c, s, gz_, gu, memo, at, apart, 1, gvalues, tell
                 )
                 end_rows(first, n, d, s, gz_, gz)
                 weigh_strip_backward(
-                    first, n, indptr, indices, heads, scores, slope, weighted, edge, s, shares, arrived, gscores,
+                    first, n, indptr, indices, heads, scores_here, slope, weighted, edge, s, shares, arrived, gscores,
                     wanted, gedge, each,
                 )  # fmt: skip
             part = next_part(sync, phase, parts)
         meet(sync, phase, parts)
         part = take(sync, phase + 1, columns)
         while part < columns:
-            first, after = cuts[part], cuts[part + 1]
+            first, after = present[part], present[part + 1]
             senders_edges(first, after, start[after] - 1, start, receivers, order, d, here, g, tell, gz)
             score_rows_backward(
-                first, after, d, here, c, b, heads, scoring, s, scores, gscores, start, order, each, gz,
+                first, after, d, here, c, b_here, heads, scoring, s, scores_here, gscores, start, order, each, gz,
                 offset(gscoring, part * (count * d + 1)),
             )  # fmt: skip
             if step > 0:
                 before = at_step(step - 1, size, z, states)
-                score_rows(first, after, d, before, c, margin, b, count, scoring, s, scores)
+                score_rows(
+                    earlier[part], earlier[part + 1], d, before, c, margin, offset(b, odd * rows), count, scoring, s,
+                    offset(scores, odd * rows * count),
+                )  # fmt: skip
             part = next_part(sync, phase + 1, columns)
         meet(sync, phase + 1, columns)

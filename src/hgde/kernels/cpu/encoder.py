@@ -84,19 +84,21 @@ def encode_strip(
 
 @kernel
 def forward(
-    s: Doubles, sync: Ints, parts: Int, blocks: Ints, indptr: Ints, indices: Ints, values: Reals, drops: Int, one: Int,
-    two: Int, least: Int, scale: Double, d: Int, weight: Reals, point: Reals, code: Int, c: Double, c_out: Double,
-    margin: Double, product: Reals, out: Reals, partial: Doubles,
+    s: Doubles, sync: Ints, parts: Int, blocks: Ints, rows: Ints, indptr: Ints, indices: Ints, values: Reals, drops:
+    Int, one: Int, two: Int, least: Int, scale: Double, d: Int, weight: Reals, point: Reals, code: Int, c: Double, c_out:
+    Double, margin: Double, product: Reals, out: Reals, partial: Doubles,
 ) -> None:  # fmt: skip
-    """``out`` and, for the backward pass, the product; ``partial[block]`` counts the points projected."""
+    """``out`` of some ``rows`` and, for the backward pass, the product; ``partial[block]`` counts the points projected.
+    """
     own, t = c * own_square(point, d), ENCODER_BUFFERS
     part = take(sync, 0, parts)
     while part < parts:
         for first in range(blocks[part], blocks[part + 1], STRIP):
             n = min(STRIP, blocks[part + 1] - first)
             for i in range(first, first + n):
+                row = rows[i]
                 product_row(
-                    indptr[i], indptr[i + 1], indices, 0, indices, values, drops, one, two, least, scale, s, d, weight,
+                    indptr[row], indptr[row + 1], indices, 0, indices, values, drops, one, two, least, scale, s, d, weight,
                     product, i * d,
                 )  # fmt: skip
             partial[part] += encode_strip(product, first, n, d, point, own, code, c, c_out, margin, s, t)

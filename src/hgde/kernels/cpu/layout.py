@@ -30,6 +30,15 @@ class Transposed:
     blocks: Tensor
 
 
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Some rows of a pattern, the blocks they are worked in, and by columns the entries that are in them."""
+
+    rows: Tensor
+    blocks: Tensor
+    columns: Transposed
+
+
 class Layout:
     """Narrow indices of a CSR pattern and the blocks its rows are worked in: a part of the edges each, whatever the
     number of threads."""
@@ -45,7 +54,19 @@ class Layout:
         self._transposed: Transposed | None = None
         self._owners: Tensor | None = None
         self._reverse: Tensor | None = None
-        self._most: dict[int, int] = {}
+        self._most: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._stages: dict[tuple[int, ...], Tensor] = {}
+        self._rows: WeakIdKeyDictionary = WeakIdKeyDictionary()
+
+    @classmethod
+    def of_arrays(cls, indptr: Array, indices: Array, reverse: Tensor) -> Layout:
+        """Of a pattern in which every entry has its reverse, rows in any order; :func:`layout_of` its narrow indices
+        gives it back."""
+        made = cls(torch.from_numpy(indptr), torch.from_numpy(indices))
+        made._reverse = reverse
+        made._transposed = Transposed(made.indptr, made.indices, reverse, made.blocks)
+        _layouts[made.indices] = (made.indices._version, made)
+        return made
 
     def is_of(self, indptr: Tensor, indices: Tensor) -> bool:
         """Whether the pattern is this one."""
@@ -68,15 +89,37 @@ class Layout:
         """The pattern by columns, worked out at its first use."""
         if self._transposed is None:
             start, rows, order = self._by_column(columns)
-            self._transposed = Transposed(_narrow(start), _narrow(rows), _narrow(order), row_blocks(start))
+            self._transposed = Transposed(narrow(start), narrow(rows), narrow(order), row_blocks(start))
         return self._transposed
+
+    def chosen(self, rows: Tensor | None, columns: int) -> Rows:
+        """Some rows, or all, remembered as long as the tensor that names them lives."""
+        key = self.indices if rows is None else rows
+        found: tuple[int, Rows] | None = self._rows.get(key)
+        if found is None or found[0] != key._version:
+            found = self._rows[key] = (key._version, self._chosen(rows, columns))
+        return found[1]
+
+    def _chosen(self, rows: Tensor | None, columns: int) -> Rows:
+        by, indptr = self.transposed(columns), self._wide[0]
+        if rows is None:
+            return Rows(narrow(np.arange(len(indptr) - 1)), self.blocks, by)
+        wanted = rows.numpy()
+        place = np.full(len(indptr) - 1, -1)
+        place[wanted] = np.arange(len(wanted))
+        start, there = by.start.numpy(), place[by.rows.numpy()]
+        kept = there >= 0
+        start = np.concatenate([[0], np.cumsum(kept)])[start]
+        within = Transposed(narrow(start), narrow(there[kept]), by.order[torch.from_numpy(kept)], row_blocks(start))
+        lengths = np.concatenate([[0], np.cumsum(np.diff(indptr)[wanted])])
+        return Rows(narrow(wanted), row_blocks(lengths), within)
 
     @property
     def owners(self) -> Tensor:
         """The row of each entry, worked out at its first use."""
         if self._owners is None:
             indptr = self._wide[0]
-            self._owners = _narrow(np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr)))
+            self._owners = narrow(np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr)))
         return self._owners
 
     @property
@@ -86,20 +129,35 @@ class Layout:
             indptr, indices = self._wide
             start, rows, order = self._by_column(len(indptr) - 1)
             is_mutual = np.array_equal(start, indptr) and np.array_equal(rows, indices)
-            self._reverse = _narrow(order if is_mutual else order[:0])
+            self._reverse = narrow(order if is_mutual else order[:0])
         return self._reverse if len(self._reverse) == len(self.indices) else None
 
-    def most_in_strip(self, width: int) -> int:
-        """The most edges that a strip of rows has, where strips are those of this width."""
+    def stages(self, counts: tuple[int, ...]) -> Tensor:
+        """For each of some counts the blocks in which that many rows, the first, are worked, as many as there are of
+        all rows: ``[len(counts), num_blocks + 1]``. Without counts, the blocks of all rows."""
+        if not counts:
+            return self.blocks
+        if counts not in self._stages:
+            indptr, ends = self._wide[0], self.num_blocks + 1
+            cuts = [row_blocks(indptr[: count + 1]).numpy() for count in counts]
+            lines = [np.pad(cut, (0, ends - len(cut)), mode="edge") for cut in cuts]
+            self._stages[counts] = torch.from_numpy(np.stack(lines))
+        return self._stages[counts]
+
+    def most_in_strip(self, width: int, counts: tuple[int, ...] = ()) -> int:
+        """The most edges that a strip of rows has, where strips are those of this width and of these stages."""
         rows = strip_rows(width)
-        if rows not in self._most:
-            indptr, blocks = self._wide[0], self.blocks.numpy()
-            cuts = [np.append(np.arange(low, high, rows), high) for low, high in pairwise(blocks)]
-            self._most[rows] = max((int(np.diff(indptr[cut]).max(initial=0)) for cut in cuts), default=0)
-        return self._most[rows]
+        if (rows, counts) not in self._most:
+            indptr, most = self._wide[0], 0
+            for blocks in self.stages(counts).numpy().reshape(-1, self.num_blocks + 1):
+                cuts = [np.append(np.arange(low, high, rows), high) for low, high in pairwise(blocks)]
+                most = max((most, *(int(np.diff(indptr[cut]).max(initial=0)) for cut in cuts)))
+            self._most[rows, counts] = most
+        return self._most[rows, counts]
 
 
-def _narrow(array: Array) -> Tensor:
+def narrow(array: Array) -> Tensor:
+    """Whole numbers with 32 bits."""
     return torch.from_numpy(array.astype(np.int32))
 
 
@@ -149,7 +207,7 @@ def row_blocks(indptr: Array) -> Tensor:
     work = indptr.astype(np.int64) + 4 * np.arange(rows + 1)
     cuts = np.searchsorted(work, np.linspace(0, work[-1], count + 1))
     cuts[0], cuts[-1] = 0, rows
-    return _narrow(np.maximum.accumulate(cuts))
+    return narrow(np.maximum.accumulate(cuts))
 
 
 @lru_cache(maxsize=32)

@@ -64,6 +64,26 @@ def leave_rows(first: int, n: int, d: int, b: Any, g: Any, s: Any, gz: int, gu: 
             store(own, place + d, fma(-s[PULLED + r], along, load(s, gz + at)))
 
 
+@block
+def leave_bystanders(
+    begin: int, end: int, present: int, d: int, z: Any, b: Any, g: Any, nodes: Any, own: Any
+) -> None:  # fmt: skip
+    """Rows that a step did not move, so that no gradient arrives there: those before ``present`` are neighbours of
+    moved ones, whose points count; the others are neighbours of these, and whatever is finite will do for them."""
+    for i in range(begin, end):
+        nodes[2 * i], nodes[2 * i + 1] = 1.0, 0.0
+        if i < present:
+            nodes[2 * i] = b[i]
+        for k in range(0, d, LANES):
+            point = zeros(g)
+            if i < present:
+                point = load(z, i * d + k)
+            store(g, 2 * i * d + k, point)
+            store(g, 2 * i * d + d + k, zeros(g))
+            for part in range(2):
+                store(own, (2 * i + part) * d + k, zeros(own))
+
+
 @inlined
 def mutual_products(
     first: int, start: int, stop: int, last: int, owners: Any, indices: Any, d: int, g: Any, nodes: Any,

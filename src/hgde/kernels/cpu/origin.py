@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from hgde.compiler.dialect import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
+from hgde.compiler.memory import offset
 from hgde.kernels.cpu.exponential import rounded
 from hgde.kernels.cpu.lanes import LANES, fma, larger, root, smaller, spread, store, total, wide
 from hgde.kernels.cpu.scalars import artanh_ratio, artanh_ratio_slope, tanh_ratio
@@ -93,6 +94,37 @@ def translation(n: int, own: float, c: float, margin: float, s: Any, gradient: i
             s[SN + r] = g_across - g_den * e
 
 
+@block
+def backward_strip(
+    x: Any, first: int, n: int, d: int, point: Any, own: float, kind: int, c: float, margin: float, s: Any, grad: Any,
+    gx: Any, partial: Any, line: int, gpoint: Any, row: int,
+) -> None:  # fmt: skip
+    """``gx`` of a strip of rows from ``grad``, both beginning with that strip; added to are ``partial[line]``, of ``c``,
+    and in translations ``gpoint[row:]``. Leaves ``A``; ``own = c|b|^2``."""
+    coefficients(x, first, n, d, point, kind, c, margin, s)
+    for r in range(n):
+        along, across = spread(0.0), spread(0.0)
+        for k in range(0, d, LANES):
+            g = wide(grad, r * d + k)
+            along = fma(g, wide(x, (first + r) * d + k), along)
+            across = fma(g, wide(point, k), across)
+        if kind == TRANSLATE:
+            s[A_NU + r], s[B_NU + r] = total(along), total(across)
+        else:
+            s[A_NU + r], s[A_H + r], s[SN + r] = s[A_NU + r] * total(along), 0.0, 0.0
+    if kind == TRANSLATE:
+        translation(n, own, c, margin, s, 1)
+    for r in range(n):
+        partial[line] += s[A_NU + r] * s[NU + r] + s[A_H + r] * s[H + r] + s[SN + r] * own / c
+        twice, h, m = 2 * c * s[A_NU + r], c * s[A_H + r], 2 * c * s[SN + r]
+        for k in range(0, d, LANES):
+            own_x, g, b = wide(x, (first + r) * d + k), wide(grad, r * d + k), wide(point, k)
+            store(gx, r * d + k, fma(s[A + r], g, fma(twice, own_x, h * b)))
+            if kind == TRANSLATE:
+                more = fma(s[B + r], g, fma(h, own_x, m * b))
+                store(gpoint, row + k, wide(gpoint, row + k) + more)
+
+
 @kernel
 def forward(
     begin: Int, end: Int, s: Doubles, blocks: Ints, d: Int, x: Reals, point: Reals, kind: Int, c: Double,
@@ -122,26 +154,7 @@ def backward(
     for part in range(begin, end):
         for first in range(blocks[part], blocks[part + 1], STRIP):
             n = min(STRIP, blocks[part + 1] - first)
-            coefficients(x, first, n, d, point, kind, c, margin, s)
-            for r in range(n):
-                along, across = spread(0.0), spread(0.0)
-                for k in range(0, d, LANES):
-                    g = wide(grad, (first + r) * d + k)
-                    along = fma(g, wide(x, (first + r) * d + k), along)
-                    across = fma(g, wide(point, k), across)
-                if kind == TRANSLATE:
-                    s[A_NU + r], s[B_NU + r] = total(along), total(across)
-                else:
-                    s[A_NU + r], s[A_H + r], s[SN + r] = s[A_NU + r] * total(along), 0.0, 0.0
-            if kind == TRANSLATE:
-                translation(n, own, c, margin, s, 1)
-            for r in range(n):
-                partial[part] += s[A_NU + r] * s[NU + r] + s[A_H + r] * s[H + r] + s[SN + r] * own / c
-                twice, h, m = 2 * c * s[A_NU + r], c * s[A_H + r], 2 * c * s[SN + r]
-                for k in range(0, d, LANES):
-                    at = (first + r) * d + k
-                    own_x, g, b = wide(x, at), wide(grad, at), wide(point, k)
-                    store(gx, at, fma(s[A + r], g, fma(twice, own_x, h * b)))
-                    if kind == TRANSLATE:
-                        more = fma(s[B + r], g, fma(h, own_x, m * b))
-                        store(gpoint, part * d + k, wide(gpoint, part * d + k) + more)
+            backward_strip(
+                x, first, n, d, point, own, kind, c, margin, s, offset(grad, first * d), offset(gx, first * d), partial,
+                part, gpoint, part * d,
+            )  # fmt: skip

@@ -88,6 +88,15 @@ def encoder_scratch(width: int) -> int:
     return ENCODER_BUFFERS + 2 * STRIP * width
 
 
+DECODER_SCALARS = 10 * STRIP
+"""Where matrices begin when points are decoded: after the scalars of the maps."""
+
+
+def decoder_scratch(width: int, outputs: int) -> int:
+    """Doubles of buffer that the decoder needs."""
+    return DECODER_SCALARS + (width + 1) * outputs + STRIP * (2 * outputs + width)
+
+
 ADD_UP, EXPONENTIAL, LOGARITHM, TRANSPORT, SHRINK = range(5)
 """Row maps of a plan."""
 PHASE_FORWARD, MAP_FORWARD, PHASE_BACKWARD, MAP_BACKWARD = 4, 8, 6, 16

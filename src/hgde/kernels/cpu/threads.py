@@ -20,6 +20,7 @@ from itertools import pairwise
 from queue import SimpleQueue
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -100,7 +101,7 @@ def run(
     Args:
         work: inner-loop operations of the whole job; small jobs stay on the calling thread.
         scratch: doubles of buffer that each thread needs.
-        args: numbers, and tensors whose first entry's address is handed over (``None`` is the null pointer).
+        args: ints, floats, and tensors whose first entry's address is handed over (``None`` is the null pointer).
         align: no part begins inside a group of so many blocks.
     """
     groups = -(-blocks // align)
@@ -110,6 +111,11 @@ def run(
     _share(
         name, dtype, [(*cut, own, *plain) for cut, own in zip(pairwise(cuts), _buffers(scratch, threads), strict=True)]
     )
+
+
+def run_here(name: str, dtype: torch.dtype, scratch: int, args: tuple[Any, ...]) -> None:
+    """A kernel on this thread alone."""
+    _share(name, dtype, [(*_buffers(scratch, 1), *_plain(args))])
 
 
 def run_together(
@@ -126,22 +132,28 @@ def run_together(
         threads = 1
     began = time.perf_counter()
     sync = _counters(phases, threads)
-    calls = zip(_buffers(scratch, threads), (view.data_ptr() for view in sync), strict=False)
-    _share(name, dtype, [(*own, *plain) for own in calls])
+    first = sync.ctypes.data
+    calls = [(own, first + 4 * LINE * n, *plain) for n, own in enumerate(_buffers(scratch, threads))]
+    _share(name, dtype, calls)
     if choice is not None:
         choice.learn(threads > 1, time.perf_counter() - began)
 
 
-def _counters(phases: int, threads: int) -> Tensor:
+def _counters(phases: int, threads: int) -> np.ndarray[Any, Any]:
     """Counters of the phases, see :func:`hgde.kernels.cpu.phases.counter`; the first lines tell each thread which it is
     and how many there are."""
-    sync = torch.zeros(threads + phases * (threads + 1), LINE, dtype=torch.int32)
-    sync[:threads, 0], sync[:threads, 1] = torch.arange(threads), threads
+    sync = np.zeros((threads + phases * (threads + 1)) * LINE, np.int32)
+    for n in range(threads):
+        sync[n * LINE], sync[n * LINE + 1] = n, threads
     return sync
 
 
-def _plain(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(a.data_ptr() if isinstance(a, Tensor) else 0 if a is None else a for a in args)
+def _plain(args: tuple[Any, ...]) -> list[Any]:
+    # Asking whether a number is a tensor takes longer than anything else here.
+    return [a if type(a) in _NUMBERS else 0 if a is None else a.data_ptr() for a in args]
+
+
+_NUMBERS = (int, float)
 
 
 def _share(name: str, dtype: torch.dtype, calls: list[tuple[Any, ...]]) -> None:

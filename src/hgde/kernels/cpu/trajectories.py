@@ -5,6 +5,9 @@ which leaves ``1 - c|z|^2`` for the next; backward it is two, by receivers and b
 are the states between ``z`` and ``out``; ``b`` is a buffer, of two numbers for each row forward and one backward.
 ``kept`` has, for the last ``keep`` steps, the sums, one more number for each row, and ``apart`` pairs of numbers of
 edges, ``stride`` numbers in all. ``owners`` are the rows of the edges.
+
+Where only some rows of the end are asked for (:mod:`hgde.kernels.reach`) a state is needed of its first rows alone, of
+fewer from step to step; ``blocks`` then has a line for each state, ``stage`` numbers apart, else ``stage`` is 0.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from hgde.kernels.cpu.gradients import (
     senders_channels,
     senders_edges,
 )
-from hgde.kernels.cpu.mutual import leave_rows, mutual_edges
+from hgde.kernels.cpu.mutual import leave_bystanders, leave_rows, mutual_edges
 from hgde.kernels.cpu.phases import meet, next_part, offset, take
 from hgde.kernels.cpu.sizes import BUFFERS, STRIP, strip_rows
 
@@ -54,7 +57,7 @@ def forward_edges(
     s: Doubles, sync: Ints, steps: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints,
     d: Int, z: Reals, states: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int,
     code: Int, e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept: Doubles, stride: Int,
-    apart: Int, out: Reals, partial: Doubles,
+    apart: Int, out: Reals, partial: Doubles, stage: Int,
 ) -> None:  # fmt: skip
     begin(sync, parts, blocks, d, z, c, margin, b)
     size = rows * d
@@ -64,10 +67,11 @@ def forward_edges(
         pulled, memo = offset(known, size), offset(known, size + rows)
         there = out if step == steps - 1 else offset(states, step * size)
         b_here, b_there = offset(b, step % 2 * rows), offset(b, (step + 1) % 2 * rows)
+        needed = offset(blocks, (step + 1) * stage)
         part = take(sync, step + 1, parts)
         while part < parts:
             step_edges(
-                part, s, blocks, indptr, indices, owners, d, here, b_here, values, origin, anchored, z0, mode, code, e0,
+                part, s, needed, indptr, indices, owners, d, here, b_here, values, origin, anchored, z0, mode, code, e0,
                 e1, e2, c, margin, kept_here, known, pulled, memo, apart, there, b_there, partial,
             )  # fmt: skip
             part = next_part(sync, step + 1, parts)
@@ -142,40 +146,45 @@ def backward_mutual(
     d: Int, z: Reals, states: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int,
     code: Int, e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept: Doubles, stride: Int,
     apart: Int, grad: Reals, g: Reals, gz: Reals, gz0: Reals, gorigin: Doubles, wanted: Int, gvalues: Reals, nodes:
-    Doubles, partial: Doubles, own: Reals, back: Reals,
+    Doubles, partial: Doubles, own: Reals, back: Reals, stage: Int,
 ) -> None:  # fmt: skip
     """:func:`backward_edges` where every edge has its reverse, of weight ``back``; ``nodes`` and ``own`` are
     buffers of two and ``2 d`` numbers a row."""
     size, strip = rows * d, strip_rows(d)
-    begin(sync, parts, blocks, d, at_step(steps - 1, size, z, states), c, margin, b)
+    begin(sync, parts, offset(blocks, (steps - 1) * stage), d, at_step(steps - 1, size, z, states), c, margin, b)
     for turn in range(steps):
         step, phase = steps - 1 - turn, 2 * turn + 1
         here, kept_here = at_step(step, size, z, states), is_kept(step, steps, keep)
         known = offset(kept, max(step - steps + keep, 0) * stride)
         pulled = offset(known, size)
         arriving = grad if turn == 0 else gz
+        moved, present = offset(blocks, (step + 1) * stage), offset(blocks, step * stage)
+        earlier = offset(blocks, max(step - 1, 0) * stage)
         part = take(sync, phase, parts)
         while part < parts:
-            last = indptr[blocks[part + 1]] - 1
-            for first in range(blocks[part], blocks[part + 1], strip):
-                n = min(strip, blocks[part + 1] - first)
+            last = indptr[moved[part + 1]] - 1
+            for first in range(moved[part], moved[part + 1], strip):
+                n = min(strip, moved[part + 1] - first)
                 rows_edges(
                     part, first, n, last, s, indptr, indices, owners, d, here, b, values, origin, anchored, z0, mode,
                     code, e0, e1, e2, c, margin, kept_here, known, pulled, 0, 0, 0, arriving, g, gz0, gorigin,
                     partial,
                 )  # fmt: skip
                 leave_rows(first, n, d, b, g, s, BUFFERS + 3 * STRIP * d, BUFFERS + 4 * STRIP * d, nodes, own)
+            beyond, more = moved[parts], earlier[parts] - moved[parts]
+            low, high = beyond + more * part // parts, beyond + more * (part + 1) // parts
+            leave_bystanders(low, high, present[parts], d, here, b, g, nodes, own)
             part = next_part(sync, phase, parts)
         meet(sync, phase, parts)
         part = take(sync, phase + 1, parts)
         while part < parts:
             mutual_edges(
-                part, s, blocks, indptr, indices, owners, d, g, nodes, own, values, back, c, wanted, gvalues, gz,
+                part, s, present, indptr, indices, owners, d, g, nodes, own, values, back, c, wanted, gvalues, gz,
                 0, partial,
             )  # fmt: skip
             if step > 0:
                 before = at_step(step - 1, size, z, states)
-                conformal(blocks[part], blocks[part + 1], d, before, c, margin, b)
+                conformal(earlier[part], earlier[part + 1], d, before, c, margin, b)
             part = next_part(sync, phase + 1, parts)
         meet(sync, phase + 1, parts)
 

@@ -17,10 +17,11 @@ from hgde.graph import Graph
 from hgde.kernels import linear, reference
 from hgde.kernels.backend import Backend, get_backend, use_fused
 from hgde.kernels.cpu.sizes import at_width
-from hgde.kernels.ops import attending, attention, diffusion, encoding, following, links, pairs
+from hgde.kernels.ops import attending, attention, decoding, diffusion, encoding, following, links, pairs
 from hgde.kernels.ops.arguments import curvature, needs_gradient, report
 from hgde.kernels.ops.layers import log_origin
 from hgde.kernels.plans import Recipe
+from hgde.kernels.reach import Reach
 from hgde.kernels.reference import Activation, resolve_activation
 from hgde.kernels.weights import (
     AttentionRule,
@@ -42,6 +43,7 @@ _WARM = {
     "links": links.KERNELS,
     "sparse": ("sparse.product", "sparse.drop"),
     "encoder": encoding.KERNELS,
+    "decoder": decoding.KERNELS,
     "stages": following.KERNELS,
     "advance": ("rows.advance", "rows.advance_backward"),
     "solver": ("maps.log", "maps.log_backward", "rows.advance", "rows.advance_backward"),
@@ -54,7 +56,7 @@ def warm_up(*parts: str, dtype: torch.dtype = torch.float32, width: int = 16) ->
 
     Parts: the weights (``edge``, ``attention``, which needs ``edge`` too, ``attending``, steps of ``heuler`` with
     attention, ``channel``, ``global``), ``origin`` for
-    encoders and decoders, ``encoder`` for one layer on sparse features, ``sparse`` for products with them, ``links``
+    encoders, ``encoder`` for one layer on sparse features, ``decoder`` for scores of points, ``sparse`` for products with them, ``links``
     for pairs, ``advance`` for steps from tangent vectors at hand, ``solver`` for solvers that call the ball's exp and
     log, ``transport`` for those that carry vectors too, ``stages`` for solvers of several stages with constant weights
     of edges. Some kernels are made for the ``width`` of the points. Calling it before the data are read hides the time
@@ -70,21 +72,31 @@ def warm_up(*parts: str, dtype: torch.dtype = torch.float32, width: int = 16) ->
             prepare([at_width(name, width) for name in _WARM[part]], dtype)
 
 
-def _check(z: Tensor, graph: Graph, weights: LocalWeights) -> None:
-    if z.dim() != 2 or z.shape[0] != graph.num_nodes:
-        raise ValueError(f"z must be [num_nodes, width] = [{graph.num_nodes}, width], got {list(z.shape)}")
+def _check(z: Tensor, graph: Graph, weights: LocalWeights, reach: Reach | None = None) -> None:
+    rows = graph.num_nodes if reach is None else len(reach.rows)
+    if z.dim() != 2 or z.shape[0] != rows:
+        what = "num_nodes" if reach is None else "nodes within reach"
+        raise ValueError(f"z must be [{what}, width] = [{rows}, width], got {list(z.shape)}")
+    if isinstance(weights, ChannelWeights) and reach is not None:
+        raise ValueError("channel weights are worked out for all nodes; leave out reach and select nodes afterwards")
     own = weights.values if isinstance(weights, EdgeWeights) else weights.edge
     if own is not None and own.shape != (graph.num_edges,):
         raise ValueError(
             f"edge weights must be [num_edges] = [{graph.num_edges}], got {list(own.shape)}; "
             "they follow the graph's edge order"
         )
-    if isinstance(weights, EdgeWeights) and weights.origin is not None and weights.origin.shape != (len(z),):
-        raise ValueError(f"the origin's weights must be [num_nodes] = [{len(z)}], got {list(weights.origin.shape)}")
+    if isinstance(weights, EdgeWeights) and weights.origin is not None and weights.origin.shape != (graph.num_nodes,):
+        found = list(weights.origin.shape)
+        raise ValueError(f"the origin's weights must be [num_nodes] = [{graph.num_nodes}], got {found}")
     if isinstance(weights, ChannelWeights) and weights.scale.shape != z.shape:
         raise ValueError(
             f"the scale of channel weights must be {list(z.shape)} like z, got {list(weights.scale.shape)}"
         )
+
+
+def _check_reach(reach: Reach | None, steps: int) -> None:
+    if reach is not None and len(reach.counts) != steps + 1:
+        raise ValueError(f"this reach is one of {len(reach.counts) - 1} steps, not of {steps}; give that of as many")
 
 
 def _eta(eta: Eta | None, like: Tensor) -> Tensor | None:
@@ -108,6 +120,7 @@ def _fused_steps(
     eta: Tensor | None,
     mode: int,
     code: int,
+    reach: Reach | None = None,
 ) -> Tensor:
     index: Tensor | None = None
     scale: Tensor | None = None
@@ -118,11 +131,15 @@ def _fused_steps(
         weight, extra = weights.values, weights.origin
     else:
         weight = edge_values(graph, weights, "fused")
+    pattern, counts = (graph.indptr, graph.indices), ()
+    if reach is not None:
+        weight, extra = reach.of_edges(weight), None if extra is None else extra.index_select(0, reach.rows)
+        pattern, counts = (reach.layout.indptr, reach.layout.indices), reach.counts
     learns = needs_gradient(z, z0, c, eta, weight, scale, extra)
     keep = diffusion.what_to_keep(z, graph, index is not None) if learns else diffusion.NOTHING
     diffusion.prepare_for(z, graph, index is not None, learns)
     out, _, _, projected = diffusion.diffuse(
-        z, z0, c, eta, weight, scale, index, extra, graph.indptr, graph.indices, steps, mode, code, keep
+        z, z0, c, eta, weight, scale, index, extra, *pattern, steps, mode, code, keep, counts
     )
     report(projected)
     result: Tensor = out
@@ -219,10 +236,14 @@ def diffuse_steps(
     eta: Eta | None = None,
     activation: Activation = "identity",
     backend: Backend = "auto",
+    reach: Reach | None = None,
 ) -> Tensor:
     """``steps`` applications of :func:`diffuse` with weights that do not change: ``heuler`` at ``tau = 1``.
 
     ``z0`` defaults to the given ``z``. The fused path saves one state per step and passes through Python once.
+
+    With ``reach`` (:func:`hgde.kernels.reach_of`, of as many steps) ``z`` and ``z0`` are the states of the nodes
+    ``reach.rows`` alone, the result is that of the nodes asked for, and no step works on more than it takes.
 
     >>> import torch
     >>> from hgde import Graph
@@ -233,7 +254,8 @@ def diffuse_steps(
     >>> torch.allclose(diffuse_steps(z, pair, weights, 1.0, steps=2), twice)
     True
     """
-    _check(z, graph, weights)
+    _check(z, graph, weights, reach)
+    _check_reach(reach, steps)
     c, eta = curvature(c, z), _eta(eta, z)
     if eta is not None and z0 is None:
         z0 = z
@@ -243,7 +265,12 @@ def diffuse_steps(
             return z
         mode = diffusion.MOVED if eta is None else diffusion.RESIDUAL
         first = None if eta is None or z0 is z else z0
-        return _fused_steps(z, graph, weights, c, steps, first, eta, mode, diffusion.ACTIVATION_CODES[activation])
+        code = diffusion.ACTIVATION_CODES[activation]
+        return _fused_steps(z, graph, weights, c, steps, first, eta, mode, code, reach)
+    if reach is not None:
+        whole = (reach.among_all(z, graph), None if z0 is None else reach.among_all(z0, graph))
+        moved = diffuse_steps(whole[0], graph, weights, c, steps, whole[1], eta, activation, backend)
+        return moved.index_select(0, reach.rows[: reach.counts[-1]])
     if isinstance(weights, AttentionWeights):
         weights = EdgeWeights(reference.attention_values(graph, weights))
     for _ in range(steps):
@@ -311,8 +338,9 @@ def attend_steps(
     eta: Eta | None = None,
     activation: Activation = "identity",
     backend: Backend = "auto",
+    reach: Reach | None = None,
 ) -> Tensor:
-    """:func:`diffuse_steps` with attention worked out anew at every state: ``heuler`` at ``tau = 1``.
+    """:func:`diffuse_steps` with attention worked out anew at every state: ``heuler`` at ``tau = 1``; ``reach`` as there.
 
     The fused path is one node of autograd and keeps one state per step. Scores, weights and their gradients are worked
     out where they are used, none of them is stored for each edge but one number a head in the backward pass.
@@ -324,6 +352,7 @@ def attend_steps(
     >>> attend_steps(z, pair, AttentionRule(torch.zeros(2, 2)), 1.0, steps=3, eta=(1.0, 0.6, 0.1)).shape
     torch.Size([2, 2])
     """
+    _check_reach(reach, steps)
     c, eta = curvature(c, z), _eta(eta, z)
     if eta is not None and z0 is None:
         z0 = z
@@ -332,15 +361,23 @@ def attend_steps(
         if steps == 0:
             return z
         learns = needs_gradient(z, z0, c, eta, rule.scoring, rule.edge)
-        keep = learns and 8 * (z.numel() + 2 * graph.num_edges) <= diffusion.KEEP_BYTES
+        keep = learns and diffusion.is_small(z.numel(), graph.num_edges)
         attending.prepare_for(z, learns)
         mode = diffusion.MOVED if eta is None else diffusion.RESIDUAL
-        given = (z, None if eta is None else z0, c, eta, rule.scoring, rule.edge, graph.indptr, graph.indices)
+        edge, pattern, counts = rule.edge, (graph.indptr, graph.indices), ()
+        if reach is not None:
+            edge = None if edge is None else reach.of_edges(edge)
+            pattern, counts = (reach.layout.indptr, reach.layout.indices), reach.counts
+        given = (z, None if eta is None or z0 is z else z0, c, eta, rule.scoring, edge, *pattern)
         code = diffusion.ACTIVATION_CODES[activation]
-        out, *_, projected = attending.attend(*given, steps, mode, code, rule.negative_slope, keep)
+        out, *_, projected = attending.attend(*given, steps, mode, code, rule.negative_slope, keep, counts)
         report(projected)
         result: Tensor = out
         return result
+    if reach is not None:
+        whole = (reach.among_all(z, graph), None if z0 is None else reach.among_all(z0, graph))
+        moved = attend_steps(whole[0], graph, rule, c, steps, whole[1], eta, activation, backend)
+        return moved.index_select(0, reach.rows[: reach.counts[-1]])
     for _ in range(steps):
         weights = rule.weights(log_origin(z, c, backend))
         z = reference.advance(z, reference.tangent_sum(z, graph, weights, c), c, z0, eta, activation)

@@ -5,6 +5,7 @@ Saved for the backward pass: one state per step, and the weights. Edge scalars a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from hgde.kernels.cpu import pages
 from hgde.kernels.cpu.layout import even_blocks, layout_of, narrowed, reversed_values
 from hgde.kernels.cpu.sizes import ELU, IDENTITY, LEAKY_RELU, PARTIALS, PROJECTED, RELU, TANH, at_width, scratch
 from hgde.kernels.cpu.threads import lent, run, run_together
-from hgde.kernels.ops.register import like, operation, ordered_sum, padded, unpadded
+from hgde.kernels.ops.register import counted, like, operation, ordered_sum, ordered_total, padded, told, unpadded
 
 TABLE_COPIES = 8
 #: A step keeps its sums and what is dear of its edges if they take no more than this; else they are worked out again.
@@ -50,8 +51,11 @@ class Trajectory:
     def __init__(
         self, z: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None, weight: Tensor, scale: Tensor | None,
         index: Tensor | None, extra: Tensor | None, indptr: Tensor, indices: Tensor, mode: int, code: int,
+        counts: Sequence[int] = (),
     ) -> None:  # fmt: skip
-        self.layout = layout_of(indptr, indices)
+        self.layout, self.counts = layout_of(indptr, indices), tuple(counts)
+        self.blocks = self.layout.stages(self.counts)
+        self.stage = self.layout.num_blocks + 1 if self.counts else 0
         self.rows, self.width = z.shape
         self.dtype, self.channels = z.dtype, index is not None
         self.c, self.margin = float(c), numerics.limits(z.dtype).margin
@@ -70,6 +74,10 @@ class Trajectory:
             self.weights = (self.weight, self.index, *given, self.scale)
         self.work = (len(self.layout.indices) + 8 * self.rows) * self.width
 
+    def end(self, state: Tensor) -> Tensor:
+        """Where the last state goes."""
+        return pages.empty((self.counts[-1], self.width), state.dtype) if self.counts else pages.empty_like(state)
+
     @property
     def reverse(self) -> Tensor | None:
         """The reverse of each edge, where an edge and its reverse are visited together on the way back."""
@@ -78,7 +86,7 @@ class Trajectory:
     def _common(self, z: Tensor, states: Tensor, kept: Tensor, b: Tensor, keep: int, apart: int) -> tuple[Any, ...]:
         layout, steps = self.layout, len(states) + 1
         return (
-            *(steps, layout.num_blocks, layout.blocks, self.rows, layout.indptr, layout.indices, layout.owners),
+            *(steps, layout.num_blocks, self.blocks, self.rows, layout.indptr, layout.indices, layout.owners),
             *(self.width, z, states, b, *self.weights, self.z0, self.mode, self.code, *self.eta, self.c, self.margin),
             *(keep, kept, kept.shape[1], apart),
         )
@@ -88,6 +96,8 @@ class Trajectory:
         steps, b = len(states) + 1, pages.empty(2 * self.rows, torch.float64)
         apart = (kept.shape[1] - z.numel() - self.rows) // 2
         args = (*self._common(z, states, kept, b, len(kept), apart), out, partial)
+        if not self.channels:
+            args += (self.stage,)
         blocks, buffers = self.layout.num_blocks, scratch(self.width)
         name = at_width(_KERNELS[self.channels][0], self.width)
         run_together(name, self.dtype, steps + 1, blocks, steps * self.work, buffers, args)
@@ -111,11 +121,12 @@ class Trajectory:
         args += (int(told is not None), pointer(told))
         if self.reverse is not None:
             kernel, nodes = MUTUAL, pages.empty(2 * self.rows, torch.float64)
-            args += (nodes, partial, lent("own", 2 * z.numel(), z.dtype), reversed_values(self.weight, self.reverse))
+            own = lent("own", 2 * z.numel(), z.dtype)
+            args += (nodes, partial, own, reversed_values(self.weight, self.reverse), self.stage)
         else:
             by = layout.transposed(self.rows)
             args += (into.tell, partial, by.blocks.numel() - 1, by.blocks, by.start, by.rows, by.order)
-        buffers = scratch(self.width, layout.most_in_strip(self.width))
+        buffers = scratch(self.width, layout.most_in_strip(self.width, self.counts))
         name, work = at_width(kernel, self.width), 3 * steps * self.work
         run_together(name, self.dtype, 2 * steps + 1, layout.num_blocks, work, buffers, args)
         return gz
@@ -149,6 +160,11 @@ class Gradients:
             self.table = torch.zeros(self.copies, *step.weight.shape, dtype=torch.float64)
             self.scale = torch.zeros_like(z)
 
+    def add_start(self, gz: Tensor) -> None:
+        """Where the start is the first state itself. numpy adds on this thread: torch would wake others, which spin for
+        a while."""
+        np.add(gz.numpy(), self.z0.numpy(), out=gz.numpy())
+
 
 def kept_shape(keep: int, steps: int, rows: int, width: int, edges: int) -> tuple[int, int]:
     """Steps of which something is kept, and how many numbers of each: sums, one of each row, two of each edge."""
@@ -157,10 +173,15 @@ def kept_shape(keep: int, steps: int, rows: int, width: int, edges: int) -> tupl
 
 def what_to_keep(z: Tensor, graph: Graph, channels: bool) -> int:
     """What a trajectory that learns keeps."""
-    is_small = 8 * (z.numel() + 2 * graph.num_edges) <= KEEP_BYTES
+    keeps_all = is_small(z.numel(), graph.num_edges)
     if goes_both_ways(graph, channels):
-        return ALL if is_small else LAST
-    return ALL_AND_EDGES if is_small else NOTHING
+        return ALL if keeps_all else LAST
+    return ALL_AND_EDGES if keeps_all else NOTHING
+
+
+def is_small(size: int, edges: int) -> bool:
+    """Whether what a step may keep takes little, for a state of so many numbers."""
+    return 8 * (size + 2 * edges) <= KEEP_BYTES
 
 
 def goes_both_ways(graph: Graph, channels: bool) -> bool:
@@ -171,9 +192,9 @@ def goes_both_ways(graph: Graph, channels: bool) -> bool:
 
 
 def _saved(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    z, z0, c, eta, weight, scale, index, extra, indptr, indices, steps, mode, code, _ = inputs
+    z, z0, c, eta, weight, scale, index, extra, indptr, indices, steps, mode, code, _, counts = inputs
     ctx.save_for_backward(z, z0, c, eta, weight, scale, index, extra, indptr, indices, output[1], output[2])
-    ctx.plain = steps, mode, code
+    ctx.plain = steps, mode, code, counts
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -183,22 +204,24 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         grad, *saved, *ctx.plain, wanted[4] or (wanted[7] and saved[6] is not None)
     )
     found = (gz, gz0, gc, geta, gweight, gscale, None, gextra)
-    return *(g if w else None for g, w in zip(found, wanted, strict=False)), *(None,) * 6
+    return *(g if w else None for g, w in zip(found, wanted, strict=False)), *(None,) * 7
 
 
 def _shapes(
     z: Tensor, z0: Any, c: Any, eta: Any, weight: Any, scale: Any, index: Any, extra: Any, indptr: Any, indices: Any,
-    steps: int, mode: int, code: int, keep: int,
+    steps: int, mode: int, code: int, keep: int, counts: Sequence[int],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     width = (z.shape[1] + 7) // 8 * 8
     states = z.new_empty((steps - 1, z.shape[0], width))
     kept = z.new_empty(kept_shape(keep, steps, z.shape[0], width, indices.shape[0]), dtype=torch.float64)
-    return like(z), states, kept, z.new_empty((), dtype=torch.int64)
+    out = z.new_empty((counts[-1] if counts else z.shape[0], z.shape[1]))
+    return out, states, kept, z.new_empty((), dtype=torch.int64)
 
 
 @operation(
     "diffuse(Tensor z, Tensor? z0, Tensor c, Tensor? eta, Tensor weight, Tensor? scale, Tensor? index, Tensor? extra, "
-    "Tensor indptr, Tensor indices, int steps, int mode, int code, int keep) -> (Tensor, Tensor, Tensor, Tensor)",
+    "Tensor indptr, Tensor indices, int steps, int mode, int code, int keep, int[] counts) "
+    "-> (Tensor, Tensor, Tensor, Tensor)",
     fake=_shapes,
     backward=_backward,
     save=_saved,
@@ -206,27 +229,28 @@ def _shapes(
 def diffuse(
     z: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None, weight: Tensor, scale: Tensor | None,
     index: Tensor | None, extra: Tensor | None, indptr: Tensor, indices: Tensor, steps: int, mode: int, code: int,
-    keep: int,
+    keep: int, counts: Sequence[int],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """``steps`` applications of the flow: last state, states between, what each step kept, points projected.
 
     ``weight [E]`` with ``extra [N]`` the weight of the origin, or a table ``weight [K, d]`` with ``scale``, ``index``
-    and ``extra [E]`` the edges' own weights.
+    and ``extra [E]`` the edges' own weights. With ``counts`` (:class:`hgde.kernels.reach.Reach`, weights of edges alone)
+    each state is worked out for so many of its first rows.
     """
     state, first = pages.settle(padded(z)), None if z0 is None else padded(z0)
-    path = Trajectory(state, first, c, eta, weight, scale, index, extra, indptr, indices, mode, code)
-    states, out = pages.empty((steps - 1, *state.shape), state.dtype), pages.empty_like(state)
+    path = Trajectory(state, first, c, eta, weight, scale, index, extra, indptr, indices, mode, code, counts)
+    states, out = pages.empty((steps - 1, *state.shape), state.dtype), path.end(state)
     kept = pages.empty(kept_shape(keep, steps, *state.shape, len(indices)), torch.float64)
     partial = torch.zeros(path.layout.num_blocks, PARTIALS, dtype=torch.float64)
     path.forward(state, states, kept, out, partial)
-    projected = partial[:, PROJECTED].sum().to(torch.int64)
+    projected = counted(partial[:, PROJECTED])
     return unpadded(out, z.shape[1]), states, kept, projected
 
 
 def _gradient_shapes(
     grad: Tensor, z: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None, weight: Tensor, scale: Tensor | None,
     index: Any, extra: Tensor | None, indptr: Any, indices: Any, states: Any, kept: Any, steps: int, mode: int,
-    code: int, wanted: bool,
+    code: int, counts: Sequence[int], wanted: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     def shape(tensor: Tensor | None, present: bool = True) -> Tensor:
         return z.new_empty(0) if tensor is None or not present else like(tensor)
@@ -239,32 +263,31 @@ def _gradient_shapes(
 @operation(
     "diffuse_backward(Tensor grad, Tensor z, Tensor? z0, Tensor c, Tensor? eta, Tensor weight, Tensor? scale, "
     "Tensor? index, Tensor? extra, Tensor indptr, Tensor indices, Tensor states, Tensor kept, int steps, int mode, "
-    "int code, bool wanted) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    "int code, int[] counts, bool wanted) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
     fake=_gradient_shapes,
 )
 def diffuse_backward(
     grad: Tensor, z: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None, weight: Tensor, scale: Tensor | None,
     index: Tensor | None, extra: Tensor | None, indptr: Tensor, indices: Tensor, states: Tensor, kept: Tensor,
-    steps: int, mode: int, code: int, wanted: bool,
+    steps: int, mode: int, code: int, counts: Sequence[int], wanted: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Gradients of ``z, z0, c, eta, weight, scale, extra``; those of absent or unwanted ones are empty."""
     state, first, width = padded(z), None if z0 is None else padded(z0), z.shape[1]
-    path = Trajectory(state, first, c, eta, weight, scale, index, extra, indptr, indices, mode, code)
+    path = Trajectory(state, first, c, eta, weight, scale, index, extra, indptr, indices, mode, code, counts)
     into = Gradients(path, state, wanted)
     partial = torch.zeros(path.layout.num_blocks, PARTIALS, dtype=torch.float64)
     g = path.backward(state, states, kept, padded(grad), into, partial)
     if z0 is None and mode == RESIDUAL:
-        # The start is the first state. numpy adds on this thread: torch would wake others, which spin for a while.
-        np.add(g.numpy(), into.z0.numpy(), out=g.numpy())
-    total, none = ordered_sum(partial), z.new_empty(0)
+        into.add_start(g)
+    total, none = ordered_total(partial), z.new_empty(0)
     gz0 = unpadded(into.z0, width) if z0 is not None and mode == RESIDUAL else none
-    geta = none if eta is None else total[1:4].to(eta.dtype)
+    geta = none if eta is None else told(total[1:4], eta)
     gextra = none if into.extra is None or extra is None else into.extra.to(extra.dtype)
     gweight, gscale = none if into.values is None else into.values, none
     if into.table is not None and into.scale is not None:
         gweight = unpadded(ordered_sum(into.table).to(weight.dtype), width)
         gscale = unpadded(into.scale, width)
-    return unpadded(g, width), gz0, total[0].to(c.dtype).reshape(c.shape), geta, gweight, gscale, gextra
+    return unpadded(g, width), gz0, told(total[0], c), geta, gweight, gscale, gextra
 
 
 def _advance_saved(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -301,7 +324,7 @@ def advance(
     out, blocks = pages.empty_like(args[2]), args[0].numel() - 1
     partial = torch.zeros(blocks, PARTIALS, dtype=torch.float64)
     run("rows.advance", z.dtype, blocks, 8 * z.numel(), scratch(args[1]), (*args, out, partial))
-    return unpadded(out, z.shape[1]), partial[:, PROJECTED].sum().to(torch.int64)
+    return unpadded(out, z.shape[1]), counted(partial[:, PROJECTED])
 
 
 @operation(

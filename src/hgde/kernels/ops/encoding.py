@@ -12,24 +12,26 @@ from hgde.kernels.cpu import pages
 from hgde.kernels.cpu.layout import layout_of
 from hgde.kernels.cpu.sizes import encoder_scratch
 from hgde.kernels.cpu.threads import run_together
-from hgde.kernels.ops.register import like, operation, ordered_sum, padded, unpadded
+from hgde.kernels.ops.register import counted, like, operation, ordered_total, padded, told, unpadded
 
 KERNELS = ("encoder.forward", "encoder.backward")
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    ctx.save_for_backward(*inputs[:8], output[1])
-    ctx.plain = inputs[8:]
+    ctx.save_for_backward(*inputs[:9], output[1])
+    ctx.plain = inputs[9:]
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     found = encode_backward(grad, *ctx.saved_tensors, *ctx.plain)
-    given = (None, None, None, None, *found)
+    given = (None, None, None, None, None, *found)
     return *(g if w else None for g, w in zip(given, ctx.needs_input_grad, strict=False)), None, None
 
 
-def _shapes(values: Any, keys: Any, indptr: Tensor, indices: Any, weight: Tensor, *rest: Any) -> tuple[Tensor, ...]:
-    nodes, width = indptr.shape[0] - 1, weight.shape[1]
+def _shapes(
+    values: Any, keys: Any, indptr: Tensor, indices: Any, rows: Tensor | None, weight: Tensor, *rest: Any
+) -> tuple[Tensor, ...]:
+    nodes, width = indptr.shape[0] - 1 if rows is None else rows.shape[0], weight.shape[1]
     kept = weight.new_empty((nodes, (width + 7) // 8 * 8))
     return weight.new_empty((nodes, width)), kept, weight.new_empty((), dtype=torch.int64)
 
@@ -48,57 +50,58 @@ def _spaces(bias: Tensor, c: Tensor, c_out: Tensor, code: int) -> tuple[Any, ...
 
 
 @operation(
-    "encode(Tensor values, Tensor? keys, Tensor indptr, Tensor indices, Tensor weight, Tensor bias, Tensor c, "
-    "Tensor c_out, float p, int code) -> (Tensor, Tensor, Tensor)",
+    "encode(Tensor values, Tensor? keys, Tensor indptr, Tensor indices, Tensor? rows, Tensor weight, Tensor bias, "
+    "Tensor c, Tensor c_out, float p, int code) -> (Tensor, Tensor, Tensor)",
     fake=_shapes,
     backward=_backward,
     save=_save,
 )
 def encode(
-    values: Tensor, keys: Tensor | None, indptr: Tensor, indices: Tensor, weight: Tensor, bias: Tensor, c: Tensor,
-    c_out: Tensor, p: float, code: int,
+    values: Tensor, keys: Tensor | None, indptr: Tensor, indices: Tensor, rows: Tensor | None, weight: Tensor,
+    bias: Tensor, c: Tensor, c_out: Tensor, p: float, code: int,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """``exp_o(act(log_o(exp_o(x W) ⊕ b / sqrt(c))))``, the product, and how many points were projected.
 
-    The CSR matrix ``x`` has its values dropped with probability ``p`` under ``keys``, if there are any.
+    The CSR matrix ``x``, or some ``rows`` of it, no row twice, has its values dropped with probability ``p`` under
+    ``keys``, if there are any.
     """
     layout, dense, kept = layout_of(indptr, indices), padded(weight), values.contiguous()
-    product = pages.empty((indptr.numel() - 1, dense.shape[1]), dense.dtype)
-    out, partial = pages.empty_like(product), torch.zeros(layout.num_blocks, dtype=torch.float64)
-    width, parts = dense.shape[1], layout.num_blocks
+    chosen, width = layout.chosen(rows, weight.shape[0]), dense.shape[1]
+    parts, count = chosen.blocks.numel() - 1, chosen.rows.numel()
+    product = pages.empty((count, width), dense.dtype)
+    out, partial = pages.empty_like(product), torch.zeros(parts, dtype=torch.float64)
     args = (
-        *(parts, layout.blocks, layout.indptr, layout.indices, kept, *_dropping(keys, p), width, dense),
+        *(parts, chosen.blocks, chosen.rows, layout.indptr, layout.indices, kept, *_dropping(keys, p), width, dense),
         *(*_spaces(bias, c, c_out, code), product, out, partial),
     )
-    work = (kept.numel() + 4 * len(product)) * width
+    work = (chosen.columns.order.numel() + 4 * count) * width
     run_together("encoder.forward", dense.dtype, 1, parts, work, encoder_scratch(width), args)
-    return unpadded(out, weight.shape[1]), product, partial.sum().to(torch.int64)
+    return unpadded(out, weight.shape[1]), product, counted(partial)
 
 
 @operation(
-    "encode_backward(Tensor grad, Tensor values, Tensor? keys, Tensor indptr, Tensor indices, Tensor weight, "
-    "Tensor bias, Tensor c, Tensor c_out, Tensor product, float p, int code) -> (Tensor, Tensor, Tensor, Tensor)",
-    fake=lambda grad, values, keys, indptr, indices, *given: tuple(like(tensor) for tensor in given[:4]),
+    "encode_backward(Tensor grad, Tensor values, Tensor? keys, Tensor indptr, Tensor indices, Tensor? rows, "
+    "Tensor weight, Tensor bias, Tensor c, Tensor c_out, Tensor product, float p, int code) -> (Tensor, Tensor, Tensor, Tensor)",
+    fake=lambda grad, values, keys, indptr, indices, rows, *given: tuple(like(tensor) for tensor in given[:4]),
 )
 def encode_backward(
-    grad: Tensor, values: Tensor, keys: Tensor | None, indptr: Tensor, indices: Tensor, weight: Tensor, bias: Tensor,
-    c: Tensor, c_out: Tensor, product: Tensor, p: float, code: int,
+    grad: Tensor, values: Tensor, keys: Tensor | None, indptr: Tensor, indices: Tensor, rows: Tensor | None,
+    weight: Tensor, bias: Tensor, c: Tensor, c_out: Tensor, product: Tensor, p: float, code: int,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Gradients of ``weight, bias, c, c_out``."""
     layout, width, kept = layout_of(indptr, indices), product.shape[1], values.contiguous()
-    by, parts = layout.transposed(len(weight)), layout.num_blocks
-    gproduct, gweight = pages.empty_like(product), pages.empty((len(weight), width), product.dtype)
+    chosen = layout.chosen(rows, weight.shape[0])
+    by, parts = chosen.columns, chosen.blocks.numel() - 1
+    gproduct, gweight = pages.empty_like(product), pages.empty((weight.shape[0], width), product.dtype)
     curvatures, points = (torch.zeros(parts, size, dtype=torch.float64) for size in (2, width))
     args = (
-        *(parts, layout.blocks, by.blocks.numel() - 1, by.blocks, by.start, by.rows, by.order, kept),
+        *(parts, chosen.blocks, by.blocks.numel() - 1, by.blocks, by.start, by.rows, by.order, kept),
         *(*_dropping(keys, p), width, *_spaces(bias, c, c_out, code), product, padded(grad), gproduct, gweight),
         *(curvatures, points),
     )
-    work = (kept.numel() + 8 * len(product)) * width
+    work = (by.order.numel() + 8 * product.shape[0]) * width
     run_together("encoder.backward", product.dtype, 2, parts, work, encoder_scratch(width), args)
-    gpoint, scale = ordered_sum(points)[: len(bias)], float(c)
-    gc, gc_out = ordered_sum(curvatures)
-    gc = gc - 0.5 * scale**-1.5 * (gpoint @ bias.to(torch.float64))
-    gbias = (scale**-0.5 * gpoint).to(bias.dtype)
-    curvature = gc.to(c.dtype).reshape(c.shape), gc_out.to(c_out.dtype).reshape(c_out.shape)
-    return unpadded(gweight, weight.shape[1]), gbias, *curvature
+    gpoint, scale = ordered_total(points)[: len(bias)], float(c)
+    gc, gc_out = ordered_total(curvatures)
+    gc = gc - 0.5 * scale**-1.5 * float(gpoint @ bias.detach().numpy())
+    return unpadded(gweight, weight.shape[1]), told(scale**-0.5 * gpoint, bias), told(gc, c), told(gc_out, c_out)

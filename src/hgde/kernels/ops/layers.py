@@ -16,7 +16,7 @@ from hgde.graph import SparseFeatures
 from hgde.kernels import reference
 from hgde.kernels.backend import Backend, use_fused
 from hgde.kernels.cpu.sizes import EXP, LOG, TRANSLATE
-from hgde.kernels.ops import encoding, links, maps, sparse
+from hgde.kernels.ops import decoding, encoding, links, maps, sparse
 from hgde.kernels.ops.arguments import curvature, needs_gradient, report
 from hgde.kernels.ops.diffusion import ACTIVATION_CODES
 from hgde.kernels.reference import resolve_activation
@@ -160,11 +160,13 @@ def encode(
     dropout: float = 0.0,
     training: bool = False,
     backend: Backend = "auto",
+    rows: Tensor | None = None,
 ) -> Tensor:
     """``exp_o^t(act(log_o^s(exp_o^s(dropout(x) W) ⊕ b)))``: a layer on the ball ``s`` of curvature ``-c``, then points
     of the ball ``t`` of curvature ``-c_out``.
 
-    Shapes: ``x [N, F]``, ``weight [F, d]``, ``bias [d]`` the point ``sqrt(c) b`` of the unit ball; result ``[N, d]``.
+    Shapes: ``x [N, F]``, ``weight [F, d]``, ``bias [d]`` the point ``sqrt(c) b`` of the unit ball; result ``[N, d]``,
+    or with ``rows [n]``, different nodes, ``[n, d]`` of these: dropout takes from them what it takes among all.
     Cost ``nnz d`` each way. The fused path is one operation and keeps the product alone.
 
     >>> import scipy.sparse
@@ -180,14 +182,15 @@ def encode(
         if needs_gradient(weight, bias, c, c_out):
             prepare(encoding.KERNELS, weight.dtype)
         keys = sparse.draw_keys(randomness.generator()) if drops else None
-        given = (values, keys, features.indptr, features.indices, weight, bias, c, c_out)
+        given = (values, keys, features.indptr, features.indices, rows, weight, bias, c, c_out)
         out, _, projected = encoding.encode(*given, dropout, ACTIVATION_CODES[activation])
         report(projected)
         result: Tensor = out
         return result
     product = sparse_matmul(features, weight, dropout, training, backend=backend)
     tangent = translate_tangent(product, bias * c.rsqrt(), c, backend)
-    return exp_origin(resolve_activation(activation)(tangent), c_out, backend)
+    points = exp_origin(resolve_activation(activation)(tangent), c_out, backend)
+    return points if rows is None else points.index_select(0, rows)
 
 
 def decode(z: Tensor, weight: Tensor, bias: Tensor, c: Tensor, backend: Backend = "auto") -> Tensor:
@@ -202,7 +205,7 @@ def decode(z: Tensor, weight: Tensor, bias: Tensor, c: Tensor, backend: Backend 
     """
     if z.dim() == 2 and use_fused(backend, z, weight, bias):
         if needs_gradient(z, weight, bias, c):
-            prepare(("origin.forward", "origin.backward"), z.dtype)
-        out: Tensor = maps.decode(z, weight, bias, c)[0]
+            prepare(decoding.KERNELS, z.dtype)
+        out: Tensor = decoding.decode(z, weight, bias, c)[0]
         return out
     return translate_tangent(log_origin(z, c, backend) @ weight, bias * c.rsqrt(), c, backend)

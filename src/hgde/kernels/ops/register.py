@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, NoReturn
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -71,6 +72,19 @@ def registered(call: Implementation) -> Any:
     return getattr(torch.ops.hgde, call.__name__).default
 
 
+def itself(call: Implementation) -> Any:
+    """The function that was registered: no gradient, no dispatcher, ordinary tensors on the CPU."""
+    return call.__wrapped__  # type: ignore[attr-defined]  # set by functools.wraps
+
+
+def refuse_second(name: str) -> NoReturn:
+    """Say that a compiled operation differentiates once."""
+    raise RuntimeError(
+        f"no second derivative: hgde::{name} is compiled and differentiates once; choose plain torch with "
+        "hgde.kernels.set_backend('reference') or HGDE_BACKEND=reference"
+    )
+
+
 def _is_at_hand(args: tuple[Any, ...]) -> bool:
     """Whether all tensors are ordinary ones on the CPU."""
     return all(a.is_cpu and type(a).__torch_dispatch__ is _NO_DISPATCH for a in args if isinstance(a, Tensor))
@@ -110,10 +124,7 @@ def _node(name: str, function: Any, backward: Any, save: Any) -> Any:
 
 def _refusal(name: str) -> Callable[..., tuple[Tensor | None, ...]]:
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        raise RuntimeError(
-            f"no second derivative: hgde::{name} is compiled and differentiates once; choose plain torch with "
-            "hgde.kernels.set_backend('reference') or HGDE_BACKEND=reference"
-        )
+        refuse_second(name)
 
     return backward
 
@@ -131,6 +142,28 @@ def unpadded(rows: Tensor, width: int) -> Tensor:
 def ordered_sum(lines: Tensor) -> Tensor:
     """Lines ``[B, ...]`` added one after the other: the same bits however they were computed."""
     return lines.cumsum(0)[-1] if len(lines) else lines.new_zeros(lines.shape[1:])
+
+
+def ordered_total(lines: Tensor) -> np.ndarray[Any, Any]:
+    """:func:`ordered_sum` as numpy's array: small sums and what follows from them are quicker there."""
+    given = lines.numpy()
+    if len(given) == 1:
+        return given[0]
+    total: np.ndarray[Any, Any] = given.cumsum(0)[-1] if len(given) else np.zeros(given.shape[1:])
+    return total
+
+
+def counted(partial: Tensor) -> Tensor:
+    """How many points were projected, from the counts of blocks."""
+    return torch.from_numpy(np.array(partial.numpy().sum(), np.int64))
+
+
+def told(values: Any, to: Tensor) -> Tensor:
+    """A gradient, numpy's array or number, as a tensor of its own with shape and dtype of what it is for."""
+    return torch.from_numpy(np.array(values, _NUMPY[to.dtype], order="C").reshape(to.shape))
+
+
+_NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 
 
 def like(tensor: Tensor) -> Tensor:

@@ -49,7 +49,7 @@ class Layout:
                 f"the compiled kernels number edges with 32 bits, got {indices.numel()} edges; use backend='reference'"
             )
         self._wide = indptr.numpy(), indices.numpy()
-        self.indptr, self.indices = (_narrow(array) for array in self._wide)
+        self.indptr, self.indices = (narrow(array) for array in self._wide)
         self.blocks = row_blocks(self._wide[0])
         self._transposed: Transposed | None = None
         self._owners: Tensor | None = None

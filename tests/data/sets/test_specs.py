@@ -52,7 +52,7 @@ def measured():
     """Sets with figures; the nearest neighbours of more than 5,000 images or texts take long to find."""
     for name, spec in DATASETS.items():
         if spec.expected is not None:
-            large = spec.kind == "features" and spec.expected.nodes > 5000
+            large = spec.kind != "graph" and spec.expected.nodes > 5000
             yield pytest.param(name, marks=pytest.mark.slow) if large else name
 
 

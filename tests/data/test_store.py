@@ -149,7 +149,7 @@ def real_sets():
             yield pytest.param(name, marks=pytest.mark.slow) if spec.expected.nodes > 8000 else name
 
 
-@pytest.mark.parametrize("name", real_sets())
+@pytest.mark.parametrize("name", list(real_sets()))
 def test_real_sets_come_back(name, data_file, tmp_path):
     dataset = load(name, data_file(name).parent)
     save_dataset(tmp_path / "d", dataset)

@@ -56,7 +56,7 @@ def measured():
             yield pytest.param(name, marks=pytest.mark.slow) if large else name
 
 
-@pytest.mark.parametrize("name", measured())
+@pytest.mark.parametrize("name", list(measured()))
 def test_measured_statistics(name, data_file):
     """Counts exactly, homophily to the printed digits, hyperbolicity within the error of a sample of 50,000."""
     spec = DATASETS.get(name)

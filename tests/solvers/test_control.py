@@ -43,7 +43,7 @@ def kept_tolerances():
         yield pytest.param(name, method, rtol, until, marks=[pytest.mark.slow] if (i + j + k) % 2 else [])
 
 
-@pytest.mark.parametrize(("name", "method", "rtol", "until"), kept_tolerances())
+@pytest.mark.parametrize(("name", "method", "rtol", "until"), list(kept_tolerances()))
 def test_errors_are_within_the_tolerance_and_not_far_below_it(name, method, rtol, until):
     """Also between steps. A pessimistic controller would waste steps: bosh3's error was 0.004 of what was asked."""
     share = share_of_tolerance(PROBLEMS[name](), method, rtol, until)

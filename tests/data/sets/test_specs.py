@@ -52,11 +52,11 @@ def measured():
     """Sets with figures; the nearest neighbours of more than 5,000 images or texts take long to find."""
     for name, spec in DATASETS.items():
         if spec.expected is not None:
-            large = spec.kind == "features" and spec.expected.nodes > 5000
+            large = spec.kind != "graph" and spec.expected.nodes > 5000
             yield pytest.param(name, marks=pytest.mark.slow) if large else name
 
 
-@pytest.mark.parametrize("name", measured())
+@pytest.mark.parametrize("name", list(measured()))
 def test_measured_statistics(name, data_file):
     """Counts exactly, homophily to the printed digits, hyperbolicity within the error of a sample of 50,000."""
     spec = DATASETS.get(name)

@@ -119,6 +119,6 @@ def test_refusals():
     channels = ChannelWeights(torch.ones(1, 4), torch.zeros(graph.num_edges, dtype=torch.int64), z)
     with pytest.raises(ValueError, match="leave out reach"):
         diffuse_steps(z[reach.rows], graph, channels, 1.0, 2, reach=reach)
+    edges = EdgeWeights(torch.ones(graph.num_edges).double())
     with pytest.raises(ValueError, match="2 steps"):
-        edges = EdgeWeights(torch.ones(graph.num_edges).double())
         diffuse_steps(z[reach.rows], graph, edges, 1.0, 3, reach=reach)

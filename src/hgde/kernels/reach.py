@@ -113,4 +113,3 @@ def _entries(indptr: Array, rows: Array) -> Array:
     degrees = np.diff(indptr)[rows]
     ends = np.cumsum(degrees)
     return np.arange(ends[-1] if len(ends) else 0) + np.repeat(indptr[rows] - (ends - degrees), degrees)
-

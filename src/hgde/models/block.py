@@ -117,15 +117,18 @@ class HPDEBlock(nn.Module):
         return reach_of(graph, nodes, int(self.time)) if weighs_edges or attends else None
 
     def forward(self, z0: Tensor, graph: Graph, reach: Reach | None = None) -> Tensor:
-        """Points at time ``T``, ``[N, d]``; with ``reach``, from the start of the nodes within it to those asked for."""
+        """Points at time ``T``, ``[N, d]``; with ``reach``, from starts of the nodes within it to those asked for."""
         bound = self._bind(z0, graph)
         flow, weights = self.flow, None if bound.operator is None else bound.operator.edges_alone
         if self._is_plain_iteration() and bound.c is not None and weights is not None:
             # heuler with steps of one is F applied T times; with constant weights one kernel call does them all.
-            return diffuse_steps(z0, graph, weights, bound.c, int(self.time), z0, flow.eta, flow.activation, reach=reach)
+            return diffuse_steps(
+                z0, graph, weights, bound.c, int(self.time), z0, flow.eta, flow.activation, reach=reach
+            )
         rule = flow.diffusivity.rule(graph, z0.dtype) if self._is_plain_iteration() and bound.c is not None else None
         if rule is not None and bound.c is not None:
-            return attend_steps(z0, graph, rule, bound.c, int(self.time), z0, flow.eta, flow.activation, reach=reach)
+            attended = z0, graph, rule, bound.c, int(self.time), z0, flow.eta, flow.activation
+            return attend_steps(*attended, reach=reach)
         if bound.c is not None and isinstance(weights, EdgeWeights) and isinstance(flow.activation, str):
             recipe = self._recipe if follows(z0, weights) else None
             if recipe is not None:

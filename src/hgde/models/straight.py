@@ -60,6 +60,7 @@ class _Straight(torch.autograd.Function):
         c, c_out = way.source(), way.target()
         start, product, projected = _encode(*way.features, weight, bias, c, c_out, *way.encoding)
         report(projected)
+        given: tuple[Any, ...]
         if scoring is None:
             given = (start, None, c_out, eta, way.edge, None, None, way.extra, *way.pattern)
             end, states, kept, projected = _diffuse(*given, *way.steps, way.keep, way.counts)
@@ -70,10 +71,11 @@ class _Straight(torch.autograd.Function):
         scores, decoded = _decode(end, matrix, shift, c_out)
         ctx.way, ctx.curvatures = way, (c, c_out)
         ctx.save_for_backward(weight, bias, eta, scoring, matrix, shift, start, product, end, states, kept, decoded)
-        return scores  # type: ignore[no-any-return]
+        result: Tensor = scores
+        return result
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]  # torch's has any number
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         if torch.is_grad_enabled():
             refuse_second("encode")
         way, (c, c_out) = ctx.way, ctx.curvatures

@@ -48,7 +48,7 @@ class Optimisers:
         if points:
             from hgde.training.point_adam import PointAdam
 
-            self.parts["radam"] = PointAdam(points, lr=settings.lr)  # type: ignore[call-arg]  # geoopt is untyped
+            self.parts["radam"] = PointAdam(points, lr=settings.lr)
         self.warm_up = settings.warm_up
         self._rates = {id(part): [group["lr"] for group in part.param_groups] for part in self.parts.values()}
 

@@ -236,7 +236,25 @@ def backward(
                 else:
                     memo, at = s, BUFFERS + 7 * room - e
                     gather_edges(
-                        first, n, last, indptr, indices, owners, d, here, b_here, values, s, 0, c, s, v, 1, memo, at, apart
+                        first,
+                        n,
+                        last,
+                        indptr,
+                        indices,
+                        owners,
+                        d,
+                        here,
+                        b_here,
+                        values,
+                        s,
+                        0,
+                        c,
+                        s,
+                        v,
+                        1,
+                        memo,
+                        at,
+                        apart,
                     )
                 flow_strip_backward(
                     here, first, n, d, z0, s, v, moved, gm, gz_, gu, mode, code, e0, e1, e2, c, margin, arriving, gz0,

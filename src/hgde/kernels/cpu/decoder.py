@@ -11,7 +11,7 @@ from typing import Any
 
 from hgde.compiler.dialect import Double, Doubles, Int, Ints, Reals, block, kernel
 from hgde.compiler.memory import offset
-from hgde.kernels.cpu.lanes import LANES, fma, load, spread, store, total, wide
+from hgde.kernels.cpu.lanes import LANES, fma, load, spread, store, total
 from hgde.kernels.cpu.origin import A, B, backward_strip, coefficients, own_square, translation
 from hgde.kernels.cpu.sizes import DECODER_SCALARS, LOG, STRIP, TRANSLATE
 

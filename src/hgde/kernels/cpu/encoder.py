@@ -85,11 +85,10 @@ def encode_strip(
 @kernel
 def forward(
     s: Doubles, sync: Ints, parts: Int, blocks: Ints, rows: Ints, indptr: Ints, indices: Ints, values: Reals, drops:
-    Int, one: Int, two: Int, least: Int, scale: Double, d: Int, weight: Reals, point: Reals, code: Int, c: Double, c_out:
-    Double, margin: Double, product: Reals, out: Reals, partial: Doubles,
+    Int, one: Int, two: Int, least: Int, scale: Double, d: Int, weight: Reals, point: Reals, code: Int, c: Double,
+    c_out: Double, margin: Double, product: Reals, out: Reals, partial: Doubles,
 ) -> None:  # fmt: skip
-    """``out`` of some ``rows`` and, for the backward pass, the product; ``partial[block]`` counts the points projected.
-    """
+    """``out`` of some ``rows``, and for the backward pass the product; ``partial[block]`` counts points projected."""
     own, t = c * own_square(point, d), ENCODER_BUFFERS
     part = take(sync, 0, parts)
     while part < parts:
@@ -98,8 +97,8 @@ def forward(
             for i in range(first, first + n):
                 row = rows[i]
                 product_row(
-                    indptr[row], indptr[row + 1], indices, 0, indices, values, drops, one, two, least, scale, s, d, weight,
-                    product, i * d,
+                    indptr[row], indptr[row + 1], indices, 0, indices, values, drops, one, two, least, scale, s, d,
+                    weight, product, i * d,
                 )  # fmt: skip
             partial[part] += encode_strip(product, first, n, d, point, own, code, c, c_out, margin, s, t)
             for r in range(n):

@@ -99,8 +99,8 @@ def backward_strip(
     x: Any, first: int, n: int, d: int, point: Any, own: float, kind: int, c: float, margin: float, s: Any, grad: Any,
     gx: Any, partial: Any, line: int, gpoint: Any, row: int,
 ) -> None:  # fmt: skip
-    """``gx`` of a strip of rows from ``grad``, both beginning with that strip; added to are ``partial[line]``, of ``c``,
-    and in translations ``gpoint[row:]``. Leaves ``A``; ``own = c|b|^2``."""
+    """``gx`` of a strip of rows from ``grad``, both beginning with that strip; added to are ``partial[line]``, of
+    ``c``, and in translations ``gpoint[row:]``. Leaves ``A``; ``own = c|b|^2``."""
     coefficients(x, first, n, d, point, kind, c, margin, s)
     for r in range(n):
         along, across = spread(0.0), spread(0.0)

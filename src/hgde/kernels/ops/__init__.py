@@ -55,9 +55,8 @@ def warm_up(*parts: str, dtype: torch.dtype = torch.float32, width: int = 16) ->
     """Begin to compile the kernels of these parts of a model, in the background, unless they are there already.
 
     Parts: the weights (``edge``, ``attention``, which needs ``edge`` too, ``attending``, steps of ``heuler`` with
-    attention, ``channel``, ``global``), ``origin`` for
-    encoders, ``encoder`` for one layer on sparse features, ``decoder`` for scores of points, ``sparse`` for products with them, ``links``
-    for pairs, ``advance`` for steps from tangent vectors at hand, ``solver`` for solvers that call the ball's exp and
+    attention, ``channel``, ``global``), ``origin`` for maps there, ``encoder`` for one layer on sparse features,
+    ``decoder`` for scores of points, ``sparse`` for products with features, ``links`` for pairs, ``advance`` for steps from tangent vectors at hand, ``solver`` for solvers that call the ball's exp and
     log, ``transport`` for those that carry vectors too, ``stages`` for solvers of several stages with constant weights
     of edges. Some kernels are made for the ``width`` of the points. Calling it before the data are read hides the time
     a first run takes; nothing depends on it.
@@ -131,7 +130,8 @@ def _fused_steps(
         weight, extra = weights.values, weights.origin
     else:
         weight = edge_values(graph, weights, "fused")
-    pattern, counts = (graph.indptr, graph.indices), ()
+    counts: tuple[int, ...] = ()
+    pattern = graph.indptr, graph.indices
     if reach is not None:
         weight, extra = reach.of_edges(weight), None if extra is None else extra.index_select(0, reach.rows)
         pattern, counts = (reach.layout.indptr, reach.layout.indices), reach.counts
@@ -340,7 +340,9 @@ def attend_steps(
     backend: Backend = "auto",
     reach: Reach | None = None,
 ) -> Tensor:
-    """:func:`diffuse_steps` with attention worked out anew at every state: ``heuler`` at ``tau = 1``; ``reach`` as there.
+    """:func:`diffuse_steps` with attention worked out anew at every state: ``heuler`` at ``tau = 1``.
+
+    ``reach`` as there.
 
     The fused path is one node of autograd and keeps one state per step. Scores, weights and their gradients are worked
     out where they are used, none of them is stored for each edge but one number a head in the backward pass.
@@ -364,7 +366,8 @@ def attend_steps(
         keep = learns and diffusion.is_small(z.numel(), graph.num_edges)
         attending.prepare_for(z, learns)
         mode = diffusion.MOVED if eta is None else diffusion.RESIDUAL
-        edge, pattern, counts = rule.edge, (graph.indptr, graph.indices), ()
+        counts: tuple[int, ...] = ()
+        edge, pattern = rule.edge, (graph.indptr, graph.indices)
         if reach is not None:
             edge = None if edge is None else reach.of_edges(edge)
             pattern, counts = (reach.layout.indptr, reach.layout.indices), reach.counts

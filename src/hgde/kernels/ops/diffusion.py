@@ -234,8 +234,8 @@ def diffuse(
     """``steps`` applications of the flow: last state, states between, what each step kept, points projected.
 
     ``weight [E]`` with ``extra [N]`` the weight of the origin, or a table ``weight [K, d]`` with ``scale``, ``index``
-    and ``extra [E]`` the edges' own weights. With ``counts`` (:class:`hgde.kernels.reach.Reach`, weights of edges alone)
-    each state is worked out for so many of its first rows.
+    and ``extra [E]`` the edges' own weights. With ``counts`` (:class:`hgde.kernels.reach.Reach`, weights of edges
+    alone) each state is worked out for so many of its first rows.
     """
     state, first = pages.settle(padded(z)), None if z0 is None else padded(z0)
     path = Trajectory(state, first, c, eta, weight, scale, index, extra, indptr, indices, mode, code, counts)

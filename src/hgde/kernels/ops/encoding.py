@@ -81,7 +81,8 @@ def encode(
 
 @operation(
     "encode_backward(Tensor grad, Tensor values, Tensor? keys, Tensor indptr, Tensor indices, Tensor? rows, "
-    "Tensor weight, Tensor bias, Tensor c, Tensor c_out, Tensor product, float p, int code) -> (Tensor, Tensor, Tensor, Tensor)",
+    "Tensor weight, Tensor bias, Tensor c, Tensor c_out, Tensor product, float p, int code) "
+    "-> (Tensor, Tensor, Tensor, Tensor)",
     fake=lambda grad, values, keys, indptr, indices, rows, *given: tuple(like(tensor) for tensor in given[:4]),
 )
 def encode_backward(

@@ -10,7 +10,7 @@ from torch import Tensor
 from hgde.geometry import numerics
 from hgde.kernels.cpu import pages
 from hgde.kernels.cpu.layout import even_blocks
-from hgde.kernels.cpu.sizes import LOG, TRANSLATE, scratch
+from hgde.kernels.cpu.sizes import TRANSLATE, scratch
 from hgde.kernels.cpu.threads import run
 from hgde.kernels.ops.register import like, operation, ordered_sum, padded, unpadded
 

@@ -220,7 +220,7 @@ def diffuse(
     state, first = pages.settle(padded(z)), None if z0 is None else padded(z0)
     path = Trajectory(state, first, c, eta, weight, scale, index, extra, indptr, indices, mode, code)
     states, out = pages.empty((steps - 1, *state.shape), state.dtype), pages.empty_like(state)
-    kept = pages.empty(kept_shape(keep, steps, *state.shape, len(indices)), torch.float64)
+    kept = pages.empty(kept_shape(keep, steps, len(state), state.shape[1], len(indices)), torch.float64)
     partial = torch.zeros(path.layout.num_blocks, PARTIALS, dtype=torch.float64)
     path.forward(state, states, kept, out, partial)
     projected = partial[:, PROJECTED].sum().to(torch.int64)

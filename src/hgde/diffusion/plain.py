@@ -8,15 +8,20 @@ from torch.utils.checkpoint import checkpoint
 
 from hgde.diffusion.frames import in_frame, log_to_origin
 from hgde.geometry import Euclidean, Lorentz, Manifold, PoincareBall, Product, ball
-from hgde.graph import Graph
-from hgde.kernels import EdgeWeights, LocalWeights, edge_values, linear, tangent_sum_global_linear
+from hgde.graph import Graph, SparseFeatures
+from hgde.kernels import EdgeWeights, LocalWeights, edge_values, linear, sparse_matmul, tangent_sum_global_linear
 
 #: Coordinates of pairs held at once: 64 MB in float64.
 COORDINATES = 8_000_000
 
 
 def edge_sum(z: Tensor, graph: Graph, weights: LocalWeights, manifold: Manifold) -> Tensor:
-    """``v_i = sum_j a_ij log_{z_i}(z_j)`` over edges, ``[N, d]``; a log map and ``d`` stored numbers per edge."""
+    """``v_i = sum_j a_ij log_{z_i}(z_j)`` over edges, ``[N, d]``; a log map and ``d`` stored numbers per edge.
+
+    In flat space with constant weights it is ``A z - diag(A 1) z``, a sparse product that stores nothing.
+    """
+    if isinstance(manifold, Euclidean) and isinstance(weights, EdgeWeights) and not weights.values.requires_grad:
+        return _flat_sum(z, graph, weights)
     # index_select, not z[...]: its gradient is summed in a fixed order, so that a seed gives the same bits.
     base = z.index_select(0, graph.rows)
     logs = manifold.logmap(base, z.index_select(0, graph.indices))
@@ -26,6 +31,15 @@ def edge_sum(z: Tensor, graph: Graph, weights: LocalWeights, manifold: Manifold)
     if isinstance(weights, EdgeWeights) and weights.origin is not None:
         total = total + weights.origin[:, None] * log_to_origin(manifold, z)
     return total
+
+
+def _flat_sum(z: Tensor, graph: Graph, weights: EdgeWeights) -> Tensor:
+    values = weights.values.to(z.dtype)
+    matrix = SparseFeatures(graph.indptr, graph.indices, values, (graph.num_nodes, graph.num_nodes))
+    pull = z.new_zeros(graph.num_nodes).index_add(0, graph.rows, values)
+    if weights.origin is not None:
+        pull = pull + weights.origin
+    return sparse_matmul(matrix, z) - pull[:, None] * z
 
 
 def pair_weights(query: Tensor, key: Tensor) -> Tensor:

@@ -20,7 +20,20 @@ from typing import Any
 
 from hgde.compiler.dialect import block, inlined
 from hgde.kernels.cpu.exponential import PULLED, PUSHED, SCALARS, rounded
-from hgde.kernels.cpu.lanes import LANES, fma, larger, line, load, most, prefetch, spread, store, total, wide
+from hgde.kernels.cpu.lanes import (
+    LANES,
+    fma,
+    larger,
+    line,
+    load,
+    most,
+    prefetch,
+    prefetch_to_write,
+    spread,
+    store,
+    total,
+    wide,
+)
 from hgde.kernels.cpu.rows import flow_strip
 from hgde.kernels.cpu.scalars import SERIES_BELOW, artanh_ratio, artanh_ratio_near
 from hgde.kernels.cpu.sizes import BUFFERS, CHUNK, EDGE_SCALARS, PARTIALS, PROJECTED, STRIP, strip_rows
@@ -190,6 +203,10 @@ def step_edges(
     last = indptr[blocks[part + 1]] - 1
     for first in range(blocks[part], blocks[part + 1], rows):
         n = min(rows, blocks[part + 1] - first)
+        # The next strip, which no processor foresees between rows from anywhere; beyond the last it does no harm.
+        for k in range((first + rows) * d, (first + 2 * rows) * d, line(z)):
+            prefetch(z, k)
+            prefetch_to_write(out, k)
         gather_edges(
             first, n, last, indptr, indices, owners, d, z, b, values, origin, anchored, c, s, v, keep * min(apart, 1),
             memo, 0, apart,

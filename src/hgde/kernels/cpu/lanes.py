@@ -128,13 +128,23 @@ def fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
     return builder.call(function, [converted(builder, value, kind) for value in (a, b, c)])
 
 
-@instruction
-def prefetch(builder: Any, array: Any, at: Any) -> None:
-    """Ask for the cache line of ``array[at]`` before it is needed: neighbours' rows lie anywhere in memory."""
+def _ask(builder: Any, array: Any, at: Any, to_write: int) -> None:
     byte = ir.IntType(8).as_pointer()
     function = known_function(builder, "llvm.prefetch.p0", VOID, [byte, WORD, WORD, WORD])
     entry = builder.bitcast(builder.gep(array, [converted(builder, at, WHOLE)]), byte)
-    builder.call(function, [entry, WORD(0), WORD(3), WORD(1)])
+    builder.call(function, [entry, WORD(to_write), WORD(3), WORD(1)])
+
+
+@instruction
+def prefetch(builder: Any, array: Any, at: Any) -> None:
+    """Ask for the cache line of ``array[at]`` before it is needed: neighbours' rows lie anywhere in memory."""
+    _ask(builder, array, at, 0)
+
+
+@instruction
+def prefetch_to_write(builder: Any, array: Any, at: Any) -> None:
+    """:func:`prefetch` of what is written: a store that waits for memory holds up those to the buffers behind it."""
+    _ask(builder, array, at, 1)
 
 
 @instruction

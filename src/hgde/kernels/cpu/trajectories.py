@@ -16,6 +16,7 @@ from typing import Any
 
 from hgde.compiler.dialect import Double, Doubles, Int, Ints, Reals, inlined, kernel
 from hgde.kernels.cpu.edges import conformal, step_channels, step_edges
+from hgde.kernels.cpu.elementary import reals
 from hgde.kernels.cpu.gradients import (
     receivers_channels,
     receivers_edges,
@@ -23,6 +24,7 @@ from hgde.kernels.cpu.gradients import (
     senders_channels,
     senders_edges,
 )
+from hgde.kernels.cpu.lanes import LANES, load, store, wide, zeros
 from hgde.kernels.cpu.mutual import leave_bystanders, leave_rows, mutual_edges
 from hgde.kernels.cpu.phases import meet, next_part, offset, take
 from hgde.kernels.cpu.sizes import BUFFERS, STRIP, strip_rows
@@ -146,11 +148,13 @@ def backward_mutual(
     d: Int, z: Reals, states: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int,
     code: Int, e0: Double, e1: Double, e2: Double, c: Double, margin: Double, keep: Int, kept: Doubles, stride: Int,
     apart: Int, grad: Reals, g: Reals, gz: Reals, gz0: Reals, gorigin: Doubles, wanted: Int, gvalues: Reals, nodes:
-    Doubles, partial: Doubles, own: Reals, back: Reals, stage: Int,
+    Doubles, partial: Doubles, own: Reals, back: Reals, joined: Int, stage: Int,
 ) -> None:  # fmt: skip
     """:func:`backward_edges` where every edge has its reverse, of weight ``back``; ``nodes`` and ``own`` are
-    buffers of two and ``2 d`` numbers a row."""
+    buffers of two and ``2 d`` numbers a row. If ``joined``, the start is ``z`` and its gradient goes into ``gz``; for a
+    single step ``gz0`` is then not used."""
     size, strip = rows * d, strip_rows(d)
+    at_gz, at_gu, at_start = BUFFERS + 3 * STRIP * d, BUFFERS + 4 * STRIP * d, BUFFERS + 5 * STRIP * d
     begin(sync, parts, offset(blocks, (steps - 1) * stage), d, at_step(steps - 1, size, z, states), c, margin, b)
     for turn in range(steps):
         step, phase = steps - 1 - turn, 2 * turn + 1
@@ -165,12 +169,20 @@ def backward_mutual(
             last = indptr[moved[part + 1]] - 1
             for first in range(moved[part], moved[part + 1], strip):
                 n = min(strip, moved[part + 1] - first)
+                gstart = gz0
+                if joined != 0 and steps == 1:
+                    gstart = offset(reals(s, at_start, z), -first * d)
+                    for k in range(first * d, (first + n) * d, LANES):
+                        store(gstart, k, zeros(z))
                 rows_edges(
                     part, first, n, last, s, indptr, indices, owners, d, here, b, values, origin, anchored, z0, mode,
-                    code, e0, e1, e2, c, margin, kept_here, known, pulled, 0, 0, 0, arriving, g, gz0, gorigin,
+                    code, e0, e1, e2, c, margin, kept_here, known, pulled, 0, 0, 0, arriving, g, gstart, gorigin,
                     partial,
                 )  # fmt: skip
-                leave_rows(first, n, d, b, g, s, BUFFERS + 3 * STRIP * d, BUFFERS + 4 * STRIP * d, nodes, own)
+                if joined != 0 and step == 0:
+                    for k in range(0, n * d, LANES):
+                        store(s, at_gz + k, load(s, at_gz + k) + wide(gstart, first * d + k))
+                leave_rows(first, n, d, b, g, s, at_gz, at_gu, nodes, own)
             beyond, more = moved[parts], earlier[parts] - moved[parts]
             low, high = beyond + more * part // parts, beyond + more * (part + 1) // parts
             leave_bystanders(low, high, present[parts], d, here, b, g, nodes, own)

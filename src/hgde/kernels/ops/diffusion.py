@@ -62,6 +62,7 @@ class Trajectory:
         self.mode, self.code = mode, code
         self.eta = (0.0, 0.0, 0.0) if eta is None else tuple(eta.tolist())
         self.z0 = z if z0 is None else z0
+        self.starts_here = z0 is None and mode == RESIDUAL
         self.extra = None if extra is None else extra.contiguous()
         given = (int(extra is not None), pointer(self.extra))
         if index is None:
@@ -121,8 +122,8 @@ class Trajectory:
         args += (int(told is not None), pointer(told))
         if self.reverse is not None:
             kernel, nodes = MUTUAL, pages.empty(2 * self.rows, torch.float64)
-            own = lent("own", 2 * z.numel(), z.dtype)
-            args += (nodes, partial, own, reversed_values(self.weight, self.reverse), self.stage)
+            own, back = lent("own", 2 * z.numel(), z.dtype), reversed_values(self.weight, self.reverse)
+            args += (nodes, partial, own, back, int(self.starts_here), self.stage)
         else:
             by = layout.transposed(self.rows)
             args += (into.tell, partial, by.blocks.numel() - 1, by.blocks, by.start, by.rows, by.order)
@@ -138,13 +139,15 @@ def pointer(tensor: Tensor | None) -> Tensor | int:
 
 
 class Gradients:
-    """Where a backward pass collects what the weights and the first state receive."""
+    """Where a backward pass collects what the weights and the first state receive; the latter only where it is not
+    joined with the gradient of the state that it is."""
 
-    def __init__(self, step: Trajectory, z: Tensor, wanted: bool, tells: bool = False) -> None:
+    def __init__(self, step: Trajectory, z: Tensor, wanted: bool, tells: bool = False, is_joined: bool = False) -> None:
         self.sums = lent("sums", 2 * z.numel(), z.dtype)
         told = TOLD * len(step.layout.indices) if tells or step.reverse is None else 0
         self.tell = lent("tell", told, z.dtype)
-        self.z0 = torch.from_numpy(np.zeros_like(z.numpy())) if step.mode == RESIDUAL else z
+        has_start = step.mode == RESIDUAL and not is_joined
+        self.z0 = torch.from_numpy(np.zeros_like(z.numpy())) if has_start else z
         self.copies = 1
         self.values = torch.zeros_like(step.weight) if wanted and not step.channels else None
         self.extra: Tensor | None = None
@@ -240,7 +243,7 @@ def diffuse(
     state, first = pages.settle(padded(z)), None if z0 is None else padded(z0)
     path = Trajectory(state, first, c, eta, weight, scale, index, extra, indptr, indices, mode, code, counts)
     states, out = pages.empty((steps - 1, *state.shape), state.dtype), path.end(state)
-    kept = pages.empty(kept_shape(keep, steps, state.shape[0], state.shape[1], len(indices)), torch.float64)
+    kept = pages.empty(kept_shape(keep, steps, len(state), state.shape[1], len(indices)), torch.float64)
     partial = torch.zeros(path.layout.num_blocks, PARTIALS, dtype=torch.float64)
     path.forward(state, states, kept, out, partial)
     projected = counted(partial[:, PROJECTED])
@@ -274,10 +277,11 @@ def diffuse_backward(
     """Gradients of ``z, z0, c, eta, weight, scale, extra``; those of absent or unwanted ones are empty."""
     state, first, width = padded(z), None if z0 is None else padded(z0), z.shape[1]
     path = Trajectory(state, first, c, eta, weight, scale, index, extra, indptr, indices, mode, code, counts)
-    into = Gradients(path, state, wanted)
+    is_joined = path.starts_here and path.reverse is not None
+    into = Gradients(path, state, wanted, is_joined=is_joined and steps == 1)
     partial = torch.zeros(path.layout.num_blocks, PARTIALS, dtype=torch.float64)
     g = path.backward(state, states, kept, padded(grad), into, partial)
-    if z0 is None and mode == RESIDUAL:
+    if path.starts_here and not is_joined:
         into.add_start(g)
     total, none = ordered_total(partial), z.new_empty(0)
     gz0 = unpadded(into.z0, width) if z0 is not None and mode == RESIDUAL else none

@@ -56,10 +56,11 @@ def warm_up(*parts: str, dtype: torch.dtype = torch.float32, width: int = 16) ->
 
     Parts: the weights (``edge``, ``attention``, which needs ``edge`` too, ``attending``, steps of ``heuler`` with
     attention, ``channel``, ``global``), ``origin`` for maps there, ``encoder`` for one layer on sparse features,
-    ``decoder`` for scores of points, ``sparse`` for products with features, ``links`` for pairs, ``advance`` for steps from tangent vectors at hand, ``solver`` for solvers that call the ball's exp and
-    log, ``transport`` for those that carry vectors too, ``stages`` for solvers of several stages with constant weights
-    of edges. Some kernels are made for the ``width`` of the points. Calling it before the data are read hides the time
-    a first run takes; nothing depends on it.
+    ``decoder`` for scores of points, ``sparse`` for products with features, ``links`` for pairs, ``advance`` for steps
+    from tangent vectors at hand, ``solver`` for solvers that call the ball's exp and log, ``transport`` for those that
+    carry vectors too, ``stages`` for solvers of several stages with constant weights of edges. Some kernels are made
+    for the ``width`` of the points. Calling it before the data are read hides the time a first run takes; nothing
+    depends on it.
 
     >>> warm_up("edge", "origin")      # returns at once
     """

@@ -21,11 +21,11 @@ def _curvature() -> Tensor:
 
 
 def _flow(problem: Problem, backend: Backend) -> Callable[[], None]:
-    c = _curvature()
+    c, arriving = _curvature(), torch.ones_like(problem.z)
 
     def call() -> None:
         out = diffuse(problem.z, problem.graph, problem.edge_weights, c, problem.z, ETA, backend=backend)
-        torch.autograd.grad(out, (problem.z, problem.weights, c), torch.ones_like(out))
+        torch.autograd.grad(out, (problem.z, problem.weights, c), arriving)
 
     return call
 

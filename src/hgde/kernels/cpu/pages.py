@@ -2,7 +2,7 @@
 
 The system hands out memory page by page as it is first written, which takes two microseconds or more for each 4 kB: as
 long as some of the work on an array of tens of megabytes. And rows of neighbours lie anywhere in it, in more pages than
-a processor remembers the places of. Pages of 2 MB are handed out fifty times as fast, and few enough to remember.
+a processor remembers the places of. In pages of 2 MB an array is filled about five times as fast, and they are few.
 
 numpy asks for its own arrays; torch does not. The request is a hint: values are not touched, and elsewhere than on
 Linux nothing is done.

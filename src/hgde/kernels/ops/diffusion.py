@@ -149,7 +149,7 @@ class Gradients:
         has_start = step.mode == RESIDUAL and not is_joined
         self.z0 = torch.from_numpy(np.zeros_like(z.numpy())) if has_start else z
         self.copies = 1
-        self.values = torch.zeros_like(step.weight) if wanted and not step.channels else None
+        self.values = pages.empty_like(step.weight).zero_() if wanted and not step.channels else None
         self.extra: Tensor | None = None
         if step.extra is not None and not step.channels:
             self.extra = torch.zeros(len(z), dtype=torch.float64)

@@ -100,7 +100,7 @@ def build(name: str, real: str) -> tuple[str, bytes]:
         cpu=cpu, features=features, opt=3, reloc="pic", jit=True
     )
     code.triple, code.data_layout = machine.triple, str(machine.target_data)
-    tuning = llvm.create_pipeline_tuning_options(speed_level=2)
+    tuning = llvm.create_pipeline_tuning_options(speed_level=3)
     tuning.loop_vectorization = tuning.slp_vectorization = True
     passes = llvm.create_pass_builder(machine, tuning)
     passes.getModulePassManager().run(code, passes)

@@ -63,12 +63,11 @@ OTHER_FORMS = {
 }
 
 
-@pytest.mark.parametrize("name", [*FORMS, *OTHER_FORMS])
+# Hidden dropout draws a number for each row that is read out, so its draws for fewer rows are others.
+@pytest.mark.parametrize("name", [name for name in (*FORMS, *OTHER_FORMS) if name != "hidden dropout"])
 def test_equals_all_nodes_selected(name):
     model = make(**{**FORMS, **OTHER_FORMS}[name]).train()
     ours, our_gradients = scored(model, lambda x, graph: model.outputs_of(x, graph, ASKED))
-    if name == "hidden dropout":
-        return  # draws a number for each row that is read out
     expected, gradients = scored(model, lambda x, graph: model(x, graph).index_select(0, ASKED))
     torch.testing.assert_close(ours, expected, rtol=1e-10, atol=1e-12)
     assert our_gradients.keys() == gradients.keys()

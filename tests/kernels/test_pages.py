@@ -19,7 +19,7 @@ class System:
         self.told: list[tuple[int, int, int]] = []
 
     def madvise(self, begin: object, size: object, advice: int) -> None:
-        self.told.append((begin.value, size.value, advice))  # type: ignore[attr-defined]
+        self.told.append((begin.value, size.value, advice))
 
 
 @pytest.fixture

@@ -30,6 +30,7 @@ class Reach:
 
     >>> import torch
     >>> from hgde import Graph
+    >>> from hgde.kernels import reach_of
     >>> path = Graph.from_edges([(n, n + 1) for n in range(9)])
     >>> reach = reach_of(path, torch.tensor([4]), steps=2)
     >>> reach.rows.tolist(), reach.counts
@@ -63,6 +64,14 @@ def reach_of(graph: Graph, nodes: Tensor, steps: int) -> Reach | None:
     """What ``steps`` steps to the states of ``nodes [n]`` need, remembered as long as these live.
 
     None where that is nearly everything, where a node is asked for twice, or where some edge has no reverse.
+
+    >>> import torch
+    >>> from hgde import Graph
+    >>> path = Graph.from_edges([(n, n + 1) for n in range(9)])
+    >>> reach_of(path, torch.tensor([0, 1]), steps=1).rows.tolist()
+    [0, 1, 2]
+    >>> reach_of(path, torch.arange(10), steps=1) is None
+    True
     """
     found: tuple[int, Tensor, int, Reach | None] | None = _known.get(nodes)
     if found is None or found[0] != nodes._version or found[1] is not graph.indices or found[2] != steps:

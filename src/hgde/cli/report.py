@@ -10,7 +10,12 @@ import typer
 from hgde.cli.errors import friendly, on_a_run
 from hgde.cli.use import Disk, Run, Seed, check_method
 
-FORMATS = {"html": ("html",), "md": ("md",), "json": ("json",), "all": ("html", "md", "json")}
+FORMATS = {
+    "html": ("html", "figures"),
+    "md": ("md", "figures"),
+    "json": ("json",),
+    "all": ("html", "md", "json", "figures"),
+}
 
 
 @friendly

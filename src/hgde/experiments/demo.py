@@ -92,8 +92,8 @@ def run_demo(
     picture = {"data": tables, "run": {"threads": 1}, **PICTURE}
     with shared_by_widths():
         warm_up("edge", "encoder", "origin", "sparse", "decoder", width=MODEL["width"])
-    # This process has the picture and the pages to make besides.
-    mine = [job for job in jobs["taxonomy"] if job.cell == "taxonomy/hgde"]
+    # This process has the picture and its page to make besides.
+    mine = [job for job in jobs["taxonomy"] if job.cell == "taxonomy/hgde-flat"]
     theirs = [job for own in jobs.values() for job in own if job not in mine]
 
     def tell(done: Done, count: int, total: int) -> None:
@@ -101,10 +101,10 @@ def run_demo(
             on_run(done)
 
     def do_mine() -> Path:
-        run_jobs(mine, store, 0, tell)
         page = _write_page(out, picture)
         if on_run is not None:
             on_run(Done(Job("picture", "seed-00", "train", picture), {}))
+        run_jobs(mine, store, 0, tell)
         return page
 
     page = _beside(lambda: run_jobs(sorted(theirs, key=_is_fused), store, crew or 0, tell), do_mine, crew)

@@ -73,7 +73,7 @@ def paired_test(one: Mapping[Place, float], other: Mapping[Place, float], test_p
 
 def t_test(values: Sequence[float], correction: float = 0.0) -> Paired:
     """Whether the mean of some differences is zero."""
-    from scipy.stats import t as student
+    from scipy.special import stdtr
 
     count = len(values)
     if count == 0:
@@ -85,7 +85,7 @@ def t_test(values: Sequence[float], correction: float = 0.0) -> Paired:
     if error <= 1e-9 * abs(mean):
         # A few equal differences (one test item more, three times) have no spread to test by: their signs alone count.
         return Paired(count, mean, 0.0, 1.0 if mean == 0 else 2.0 ** (1 - count))
-    return Paired(count, mean, error, float(2 * student.sf(abs(mean) / error, count - 1)))
+    return Paired(count, mean, error, float(2 * stdtr(count - 1, -abs(mean) / error)))
 
 
 def holm(ps: Sequence[float]) -> list[float]:
@@ -129,7 +129,7 @@ def compare_again(again: float, stored: Mapping[Place, float], place: Place) -> 
     ``mean +- t s sqrt(1 + 1/n)`` of the stored runs (of its own split where that has at least three). With fewer than
     three, t would let anything pass: the range of the runs then, widened by itself on both sides.
     """
-    from scipy.stats import t as student
+    from scipy.special import stdtrit
 
     own = by_split(stored).get(place[0], [])
     values = own if len(own) >= 3 else list(stored.values())
@@ -137,7 +137,7 @@ def compare_again(again: float, stored: Mapping[Place, float], place: Place) -> 
     interval = (2 * low - high, 2 * high - low)
     if len(values) > 2:
         count, mean = len(values), statistics.fmean(values)
-        half = float(student.ppf(0.975, count - 1)) * statistics.stdev(values) * math.sqrt(1 + 1 / count)
+        half = float(stdtrit(count - 1, 0.975)) * statistics.stdev(values) * math.sqrt(1 + 1 / count)
         interval = (mean - half, mean + half)
     if place in stored and again == stored[place]:
         return EQUAL, interval

@@ -128,7 +128,7 @@ def _write(
         "best": best.number,
         "versions": versions(),
     }
-    page = write_report(report_of_tuning(record, reproduce), out, forms=("html",))
+    page = write_report(report_of_tuning(record, reproduce), out, forms=("html", "figures"))
     return [settings, report, page.html]
 
 

@@ -61,7 +61,16 @@ def make_figures(report: Report) -> dict[str, Figure]:
         builders = {"trials": draw_trials, "importances": draw_importances}
     with rc_context(STYLE):
         made = {name: build(report) for name, build in builders.items()}
-    return {name: figure for name, figure in made.items() if figure is not None}
+        return {name: _laid_out(figure) for name, figure in made.items() if figure is not None}
+
+
+def _laid_out(figure: Figure) -> Figure:
+    """The figure with its layout worked out: else every file it is saved to would do that again, and draw twice."""
+    engine = figure.get_layout_engine()
+    assert engine is not None
+    engine.execute(figure)
+    figure.set_layout_engine("none")
+    return figure
 
 
 def _figure(width: float, height: float) -> tuple[Figure, Axes]:

@@ -58,9 +58,9 @@ def _interval(row: Mapping[str, Any]) -> tuple[float, float] | None:
     error, count = _finite(against.get("error")), int(against.get("count") or 0)
     if error is None or count < 2:
         return float(against["difference"]), math.nan
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
-    return float(against["difference"]), float(t.ppf(0.975, count - 1) * error)
+    return float(against["difference"]), float(stdtrit(count - 1, 0.975) * error)
 
 
 def _finite(value: Any) -> float | None:

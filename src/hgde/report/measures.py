@@ -120,7 +120,7 @@ def prediction_parts(
 
 def paired_difference(scores: Sequence[float], reference: Sequence[float]) -> tuple[float, float]:
     """Mean of ``scores - reference`` over the same seeds, and the half width of its 95 % interval (Student's t)."""
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     if len(scores) != len(reference):
         raise ValueError(f"expected scores of the same seeds, got {len(scores)} and {len(reference)}")
@@ -128,7 +128,7 @@ def paired_difference(scores: Sequence[float], reference: Sequence[float]) -> tu
     if len(differences) < 2:
         return float(differences.mean()), float("nan")
     error = differences.std(ddof=1) / np.sqrt(len(differences))
-    return float(differences.mean()), float(t.ppf(0.975, len(differences) - 1) * error)
+    return float(differences.mean()), float(stdtrit(len(differences) - 1, 0.975) * error)
 
 
 def top_weights(rows: Array, columns: Array, values: Array, count: int, k: int = 10) -> NodeWeights:

@@ -110,9 +110,9 @@ def render_json(report: Report) -> str:
 
 
 def write_report(
-    report: Report, folder: Path, name: str = "report", forms: Sequence[str] = ("html", "md", "json")
+    report: Report, folder: Path, name: str = "report", forms: Sequence[str] = ("html", "md", "json", "figures")
 ) -> ReportFiles:
-    """``name.html``, ``name.md``, ``name.json`` and, with the first two, figures as SVG and PNG in ``figures/``.
+    """``name.html``, ``name.md``, ``name.json``, and figures as SVG and PNG in ``figures/``, to which Markdown refers.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -123,13 +123,13 @@ def write_report(
     'report.md'
     """
     folder.mkdir(parents=True, exist_ok=True)
-    figures = make_figures(report) if {"html", "md"} & set(forms) else {}
+    figures = make_figures(report) if {"html", "md", "figures"} & set(forms) else {}
     drawn = _drawn(figures)
     files = ReportFiles(
         folder / f"{name}.html",
         folder / f"{name}.md",
         folder / f"{name}.json",
-        write_figures(figures, drawn, folder / "figures") if figures else [],
+        write_figures(figures, drawn, folder / "figures") if {"md", "figures"} & set(forms) else [],
     )
     if "html" in forms:
         write_atomically(files.html, _html(report, drawn).encode(errors="replace"))

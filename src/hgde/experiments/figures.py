@@ -84,12 +84,16 @@ def _affordable(data: str) -> tuple[str, ...]:
 
 
 def disk_jobs() -> list[Job]:
-    """Cora in two dimensions, by local and by local-global weights."""
+    """Cora in two dimensions, by local and by local-global weights.
+
+    The curvature is held and weights decay little: else training flattens the disk, and all points lie at its centre.
+    """
     jobs = []
     for diffusivity in ("attention", "local-global"):
-        model = {"name": "hgde", "width": 2, "time": 4.0, "diffusivity": {"name": diffusivity}}
+        model: dict[str, Any] = {"name": "hgde", "width": 2, "time": 4.0, "diffusivity": {"name": diffusivity}}
+        model["space"] = {"name": "ball", "curvature": 1.0, "learn_curvature": False}
         settings = {"preset": "none", "data": {"name": "cora"}, "model": model, "run": {"threads": 1}}
-        settings["training"] = {"epochs": 300, "patience": 300, "lr": 0.02}
+        settings["training"] = {"epochs": 300, "patience": 300, "lr": 0.02, "weight_decay": 1e-4}
         jobs.append(Job("figures/disk", diffusivity, "hgde.experiments.figure_work:disk", settings))
     return jobs
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from hgde.diffusion import DIFFUSIVITIES, GraphFlow, make_diffusivity
-from hgde.diffusion.stability import real_limit, stability
+from hgde.diffusion.stability import Stability, real_limit, stability
 from hgde.geometry import Euclidean, PoincareBall
 from hgde.graph import Graph
 from hgde.models import HPDEBlock
@@ -105,10 +105,17 @@ def test_an_unstable_flow_is_said_once_with_its_bound_and_what_to_choose(caplog)
     assert "sums to 13" in message
     assert "stable up to 1" in message
     assert "isotropic" in message
-    assert "steps of at most 0.077" in message
+    assert "steps of at most 0.0766" in message
     assert warnings_of(caplog, "isotropic-printed", method="heuler", step=0.05) == []
 
 
 @pytest.mark.parametrize("name", [name for name in DIFFUSIVITIES if name != "isotropic-printed"])
 def test_well_conditioned_weights_are_not_warned_of(name, caplog):
     assert warnings_of(caplog, name) == []
+
+
+@pytest.mark.parametrize(("row_sum", "advised"), [(1.002, "0.998"), (1.006, "0.994"), (2.0, "0.5"), (3.0, "0.333")])
+def test_the_step_that_is_advised_is_stable(row_sum, advised):
+    checked = Stability(row_sum, bound=1.0, step=1.0, method="heuler")
+    assert f"steps of at most {advised}," in str(checked)
+    assert float(advised) * row_sum <= checked.bound

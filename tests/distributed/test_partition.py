@@ -17,6 +17,7 @@ from hgde.distributed.fit import check_together, settings_for
 from hgde.distributed.lockstep import Lockstep, OutOfStep
 from hgde.distributed.plan import Cut, Plan
 from hgde.distributed.ranks import RankError
+from hgde.kernels.cpu.threads import lent
 from hgde.sections import SettingsError
 
 
@@ -235,6 +236,13 @@ def test_rows_travel_and_gradients_come_back():
         for piece, got in every.items():
             assert torch.equal(got, torch.cat([rows[starts[piece] : starts[piece + 1]], rows[wanted[piece]]]))
             assert torch.equal(collected[piece], total[starts[piece] : starts[piece + 1]])
+
+
+def test_pieces_share_the_buffers_of_kernels():
+    """Each with its own, a rank would hold as many as it has pieces."""
+    step = Lockstep([0, 1, 2])
+    places = [step.run(lambda number: lent("rows", 1000 - number, torch.float32).data_ptr()) for _ in range(2)]
+    assert len({place for run in places for place in run.values()}) == 1
 
 
 def test_pieces_out_of_step_are_noticed():

@@ -116,3 +116,21 @@ def test_averages_and_sample_weights(tmp_path):
     second = weights_after(partition, settings, prepared, 3)[2]
     assert_same(first[0], second[0])
     assert first[1].progress.history == second[1].progress.history
+
+
+@pytest.mark.parametrize("diffusivity", ["isotropic", "global"])
+def test_any_number_of_threads_gives_the_same_bits(tmp_path, diffusivity):
+    """torch splits the products of so many nodes, forward and backward, among its threads."""
+    settings = settings_of("nodes", {"diffusivity": {"name": diffusivity}, "width": 16})
+    prepared = prepared_for(settings, hub_graph(600))
+    partition = cut(tmp_path, prepared, settings, pieces=4)
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            found += weights_after(partition, settings, prepared, 1, epochs=1)
+    finally:
+        torch.set_num_threads(before)
+    (one, first), (other, second) = found
+    assert_same(one, other)
+    assert_same(gradients_of(first), gradients_of(second))

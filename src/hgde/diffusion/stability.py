@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_DOWN, Context
 from functools import lru_cache
 
 import torch
@@ -24,6 +25,8 @@ from hgde.solvers import Flow, Method, SolverError, Status, odeint
 _STEPS = 60
 _LARGEST = 16.0
 _SLACK = 1e-3
+_DOWN = Context(prec=3, rounding=ROUND_DOWN)
+"""Rounded to the nearest, a step that is advised could be too long."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,8 @@ class Stability:
     def __str__(self) -> str:
         if self.is_stable:
             return f"stable: row sums up to {self.row_sum:.3g}, bound {self.bound:.3g}"
-        advice = [f"steps of at most {self.step * self.bound / self.row_sum:.2g}", "an adaptive solver (dopri5)"]
+        longest = _DOWN.create_decimal_from_float(self.step * self.bound / self.row_sum).normalize()
+        advice = [f"steps of at most {longest:f}", "an adaptive solver (dopri5)"]
         if self.row_sum > 1 + _SLACK:
             advice.insert(0, "a diffusivity whose rows sum to at most one (isotropic, symmetric, attention)")
         return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -19,10 +20,11 @@ from hgde.distributed.everywhere import tangent_sum_everywhere
 from hgde.distributed.partition import PartitionError
 from hgde.distributed.scratch import Scratch
 from hgde.geometry import PoincareBall
+from hgde.graph import Features
 from hgde.kernels import advance, diffuse
 from hgde.kernels.cpu.mapped import move_layout, moved
 from hgde.models import HGDE
-from hgde.models.layers import HyperbolicLinear
+from hgde.models.layers import Encoder, HyperbolicLinear
 from hgde.solvers.control import agreeing
 
 
@@ -129,13 +131,20 @@ def scale_encoder(crew: Crew) -> None:
     if model.start_distance == 0:
         return
     encoder = model.encoder.eval()
-    given = {number: piece.features for number, piece in crew.pieces.items()}
+    given: Mapping[int, Features] = {number: piece.features for number, piece in crew.pieces.items()}
     for layer in (encoder.linear, *encoder.hidden):
         assert isinstance(layer, HyperbolicLinear)
-        made = {number: encoder.activate(layer.tangent(u), layer) for number, u in given.items()}
-        sums = {number: u.norm(dim=-1).sum(dtype=torch.float64) for number, u in made.items()}
+        sums = crew.run(partial(_lengths, encoder, layer, given))
         length = float(crew.total(sums)) / crew.partition.num_nodes
         if length > 0:
             layer.weight.mul_(0.5 * model.start_distance / length)
-        given = {number: encoder.activate(layer.tangent(u), layer) for number, u in given.items()}
+        given = crew.run(partial(_through, encoder, layer, given))
     encoder.train()
+
+
+def _through(encoder: Encoder, layer: HyperbolicLinear, given: Mapping[int, Features], piece: Piece) -> Tensor:
+    return encoder.activate(layer.tangent(given[piece.number]), layer)
+
+
+def _lengths(encoder: Encoder, layer: HyperbolicLinear, given: Mapping[int, Features], piece: Piece) -> Tensor:
+    return _through(encoder, layer, given, piece).norm(dim=-1).sum(dtype=torch.float64)

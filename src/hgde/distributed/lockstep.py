@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 
 import torch
 
+from hgde.kernels.cpu.threads import Room
+
 T = TypeVar("T")
 Operation = Callable[[dict[int, Any]], Iterable[tuple[int, Any]]]
 """What pieces meet for: takes what each brings, gives each what it goes on with, in the order in which they may."""
@@ -77,6 +79,8 @@ class Lockstep:
     def __init__(self, numbers: Sequence[int]) -> None:
         self.numbers = list(numbers)
         share_memory()
+        #: Pieces take turns, so one set of buffers serves them all.
+        self._room = Room(torch.get_num_threads())
         self._members: dict[int, _Member] = {}
         self._back = _closed()
         self._is_stopped = False
@@ -96,12 +100,11 @@ class Lockstep:
         """``work(number)`` of every piece, to the end."""
         self._members = {number: _Member() for number in self.numbers}
         self._is_stopped = False
-        threads = torch.get_num_threads()
         grad = torch.is_grad_enabled()
         for number, member in self._members.items():
             context = contextvars.copy_context()
             member.thread = threading.Thread(
-                target=context.run, args=(self._live, number, work, threads, grad), name=f"piece-{number}", daemon=True
+                target=context.run, args=(self._live, number, work, grad), name=f"piece-{number}", daemon=True
             )
         try:
             ready: Iterable[tuple[int, Any]] = [(number, None) for number in self.numbers]
@@ -133,11 +136,13 @@ class Lockstep:
             raise OutOfStep(f"pieces {waiting} of {self.numbers} met for {len(operations)} different things")
         return operations.pop()({number: wish[1] for number, wish in wishes.items() if wish is not None})
 
-    def _live(self, number: int, work: Callable[[int], Any], threads: int, grad: bool) -> None:
+    def _live(self, number: int, work: Callable[[int], Any], grad: bool) -> None:
         member = self._members[number]
         try:
-            # Both belong to a thread.
-            torch.set_num_threads(threads)
+            # All of these belong to a thread. The order of torch's own sums depends on its number of threads, that of
+            # kernels does not.
+            torch.set_num_threads(1)
+            self._room.enter()
             with torch.set_grad_enabled(grad):
                 member.result = work(number)
         except _Stopped:

@@ -34,7 +34,7 @@ MIN_WORK, MIN_SHARED = 700_000, 150_000
 
 _lock = threading.Lock()
 _workers: list[SimpleQueue[Any]] = []
-_scratch = threading.local()
+_here = threading.local()
 #: ``GOMP_parallel(function, argument, threads, flags)``: the function on several threads of torch's.
 _openmp: Any = getattr(ctypes.CDLL(None), "GOMP_parallel", None) if sys.platform == "linux" else None
 if _openmp is not None:
@@ -72,25 +72,53 @@ def _ensure(count: int) -> None:
             threading.Thread(target=_work, args=(inbox,), daemon=True, name=f"hgde-{len(_workers)}").start()
 
 
-def _buffers(size: int, count: int) -> list[int]:
-    """Addresses of as many buffers of at least ``size`` doubles, kept for this thread's next call."""
-    size = (size + 7) // 8 * 8
-    held: Tensor | None = getattr(_scratch, "tensor", None)
-    if held is None or held.numel() < size * count:
-        held = _scratch.tensor = torch.zeros(size * count, dtype=torch.float64)
-    return [held.data_ptr() + 8 * size * n for n in range(count)]
+class Room:
+    """What kernels have to work with: so many threads, torch's number by default, and buffers kept for the next call.
+
+    A thread has its own, unless it enters one that it shares with others; of these only one may run at a time.
+    """
+
+    def __init__(self, threads: int | None = None) -> None:
+        self._threads = threads
+        self._scratch = torch.zeros(0, dtype=torch.float64)
+        self._lent: dict[tuple[str, torch.dtype], Tensor] = {}
+
+    @property
+    def threads(self) -> int:
+        return torch.get_num_threads() if self._threads is None else self._threads
+
+    def enter(self) -> None:
+        """From now on this is the room of the calling thread."""
+        _here.room = self
+
+    def buffers(self, size: int, count: int) -> list[int]:
+        """Addresses of as many buffers of at least ``size`` doubles."""
+        size = (size + 7) // 8 * 8
+        if self._scratch.numel() < size * count:
+            self._scratch = torch.zeros(size * count, dtype=torch.float64)
+        return [self._scratch.data_ptr() + 8 * size * n for n in range(count)]
+
+    def lent(self, name: str, size: int, dtype: torch.dtype) -> Tensor:
+        """See :func:`lent`."""
+        known = self._lent.get((name, dtype))
+        if known is None or not size <= known.numel() <= 4 * size + 1024:
+            known = self._lent[name, dtype] = pages.empty(size, dtype)
+        return known
+
+
+def _room() -> Room:
+    found: Room | None = getattr(_here, "room", None)
+    if found is None:
+        found = _here.room = Room()
+    return found
 
 
 def lent(name: str, size: int, dtype: torch.dtype) -> Tensor:
-    """A buffer of at least ``size`` numbers, of whatever values, until this thread asks for the name again.
+    """A buffer of at least ``size`` numbers, of whatever values, until the name is asked for again in this room.
 
     Large ones would be fetched from the system page by page at every call, which takes as long as some of the work.
     """
-    held: dict[tuple[str, torch.dtype], Tensor] = _scratch.__dict__.setdefault("lent", {})
-    known = held.get((name, dtype))
-    if known is None or not size <= known.numel() <= 4 * size + 1024:
-        known = held[name, dtype] = pages.empty(size, dtype)
-    return known
+    return _room().lent(name, size, dtype)
 
 
 def run(
@@ -104,18 +132,17 @@ def run(
         args: ints, floats, and tensors whose first entry's address is handed over (``None`` is the null pointer).
         align: no part begins inside a group of so many blocks.
     """
-    groups = -(-blocks // align)
-    threads = max(1, min(torch.get_num_threads(), groups, work // MIN_WORK))
+    room, groups = _room(), -(-blocks // align)
+    threads = max(1, min(room.threads, groups, work // MIN_WORK))
     cuts = [min(blocks, align * (groups * t // threads)) for t in range(threads + 1)]
+    parts = zip(pairwise(cuts), room.buffers(scratch, threads), strict=True)
     plain = _plain(args)
-    _share(
-        name, dtype, [(*cut, own, *plain) for cut, own in zip(pairwise(cuts), _buffers(scratch, threads), strict=True)]
-    )
+    _share(name, dtype, [(*cut, own, *plain) for cut, own in parts])
 
 
 def run_here(name: str, dtype: torch.dtype, scratch: int, args: tuple[Any, ...]) -> None:
     """A kernel on this thread alone."""
-    _share(name, dtype, [(*_buffers(scratch, 1), *_plain(args))])
+    _share(name, dtype, [(*_room().buffers(scratch, 1), *_plain(args))])
 
 
 def run_together(
@@ -125,15 +152,15 @@ def run_together(
 
     The arguments are those of :func:`run`; ``most_parts`` is the largest number of parts that a phase has.
     """
-    plain = _plain(args)
-    threads = max(1, min(torch.get_num_threads(), most_parts, work // MIN_SHARED))
+    room, plain = _room(), _plain(args)
+    threads = max(1, min(room.threads, most_parts, work // MIN_SHARED))
     choice = _choice(name, work, threads) if threads > 1 and work < ALWAYS_SHARED else None
     if choice is not None and not choice.is_shared():
         threads = 1
     began = time.perf_counter()
     sync = _counters(phases, threads)
     first = sync.ctypes.data
-    calls = [(own, first + 4 * LINE * n, *plain) for n, own in enumerate(_buffers(scratch, threads))]
+    calls = [(own, first + 4 * LINE * n, *plain) for n, own in enumerate(room.buffers(scratch, threads))]
     _share(name, dtype, calls)
     if choice is not None:
         choice.learn(threads > 1, time.perf_counter() - began)
@@ -223,29 +250,5 @@ def _spread(jobs: list[tuple[Callable[..., None], tuple[Any, ...]]]) -> None:
     finally:
         for _ in jobs[1:]:
             failure = done.get() or failure
-    if failure is not None:
-        raise failure
-
-
-def run_pieces(piece: Callable[[int], None], count: int) -> None:
-    """``piece(0) .. piece(count - 1)``, torch code, each on one thread: the same bits for any number of threads.
-
-    All of them run on workers, because torch's number of threads is a property of the thread.
-    """
-    threads = min(max(torch.get_num_threads(), 1), count)
-    if count == 0:
-        return
-    _ensure(threads)
-    done: SimpleQueue[Any] = SimpleQueue()
-
-    def chain(first: int) -> None:
-        for k in range(first, count, threads):
-            piece(k)
-
-    for inbox, first in zip(_workers, range(threads), strict=False):
-        inbox.put((chain, (first,), done))
-    failure = None
-    for _ in range(threads):
-        failure = done.get() or failure
     if failure is not None:
         raise failure

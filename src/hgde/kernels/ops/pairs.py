@@ -181,7 +181,30 @@ def _shapes(z: Tensor, q: Tensor, k: Tensor, c: Tensor) -> tuple[Tensor, ...]:
     return like(z), z.new_empty(_parts(z, heads), heads, *z.shape), z.new_empty((len(z), heads), dtype=torch.float64)
 
 
-def _forward(on: _Problem, z: Tensor) -> tuple[Tensor, ...]:
+@dataclass(frozen=True)
+class Gathered:
+    """What rows have from some sources, of each head and not yet divided: ``pull [H, n, d]`` and ``mass [H, n]``.
+
+    What they have from others is added to it; ``b [n]`` is the rows' own.
+    """
+
+    pull: Tensor
+    mass: Tensor
+    b: Tensor
+
+    def __add__(self, other: Gathered) -> Gathered:
+        return Gathered(self.pull + other.pull, self.mass + other.mass, self.b)
+
+    def divided(self, dtype: torch.dtype) -> tuple[Tensor, ...]:
+        """``v [n, d]``, what it leaves of the heads' own sums, and ``M [n, H]``."""
+        each = (self.b / self.mass.clamp_min(1e-300))[..., None] * self.pull
+        v = (ordered_sum(each) / len(each)).to(dtype)
+        return v, _keep(each, v), self.mass.T.contiguous()
+
+
+def gather_pairs(z: Tensor, q: Tensor, y: Tensor | None, k: Tensor, c: Tensor) -> Gathered:
+    """What rows ``z`` with queries ``q`` have from sources ``y`` with keys ``k``; from one another without ``y``."""
+    on = _Problem(z, q, y, k, c)
     mass, sums = on.sums(on.heads, on.nodes), on.sums(on.heads, 2, on.nodes)
     pull = on.sums(on.heads, on.nodes, on.width)
 
@@ -191,14 +214,18 @@ def _forward(on: _Problem, z: Tensor) -> tuple[Tensor, ...]:
 
     on.visit("forward", arguments, (mass, sums, pull))
     across = on.b[:, None] * (pull - sums[:, 0, :, None] * (on.points - on.centre)) - sums[:, 1, :, None] * on.points
-    each = (on.b / mass.clamp_min(1e-300))[..., None] * across
-    each = each[:, : on.count, : z.shape[1]]
-    v = (ordered_sum(each) / on.heads).to(z.dtype)
-    return v, _keep(each, v), mass[:, : on.count].T.contiguous()
+    return Gathered(across[:, : on.count, : z.shape[1]], mass[:, : on.count], on.b[: on.count])
 
 
-def _backward(on: _Problem, grad: Tensor, v: Tensor, kept: Tensor, mass: Tensor, c: Tensor) -> tuple[Tensor, ...]:
-    """Gradients of all points ``[nodes, d]``, queries and keys ``[H, nodes, e]`` in double precision, and of ``c``."""
+def pair_gradients(
+    grad: Tensor, z: Tensor, q: Tensor, y: Tensor | None, k: Tensor, c: Tensor, v: Tensor, kept: Tensor, mass: Tensor
+) -> tuple[Tensor, ...]:
+    """What pairs of rows and sources add to the gradients of ``z, q, y, k, c`` in double precision; without ``y`` there
+    is none of it.
+
+    ``v``, ``kept`` and ``mass`` are those of all sources: what some give is added to what others do.
+    """
+    on = _Problem(z, q, y, k, c)
     g = on.laid(grad.double(), None)
     a = dot(g, on.points)
     mean = on.laid(dot(grad.double(), _restore(kept, v, on.heads))[..., None], None)[..., 0].contiguous()
@@ -217,14 +244,21 @@ def _backward(on: _Problem, grad: Tensor, v: Tensor, kept: Tensor, mass: Tensor,
     bent = bent * on.inside
     total = gz - pulled[:, None] * g - 2 * on.c * bent[:, None] * on.points
     total += 2 * on.c * (changed[:, None] * (on.points - on.centre) - ge)
-    for_c = ordered_sum(spread - on.squares * bent)
-    return total, gq, gk, for_c.to(c.dtype).reshape(c.shape)
+    for_c = ordered_sum(spread - on.squares * bent).reshape(c.shape)
+    found = _taken(total, 0, z), _taken(gq, 0, q)
+    if y is None:
+        return *found, _taken(gk, 0, k), for_c
+    return *found, _taken(total, on.rows, y), _taken(gk, on.rows, k), for_c
 
 
 def _taken(x: Tensor, first: int, like_this: Tensor) -> Tensor:
     """The part of padded rows ``[.., nodes, w]`` that belongs to a tensor ``[n, .., w]``."""
     part = x[..., first : first + like_this.shape[0], : like_this.shape[-1]]
-    return (part if like_this.dim() == 2 else part.transpose(0, 1)).to(like_this.dtype).contiguous()
+    return part if like_this.dim() == 2 else part.transpose(0, 1)
+
+
+def _rounded(gradients: tuple[Tensor, ...], dtype: torch.dtype) -> tuple[Tensor, ...]:
+    return tuple(gradient.to(dtype).contiguous() for gradient in gradients)
 
 
 def _save(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, ...]) -> None:
@@ -252,7 +286,7 @@ def all_pairs(z: Tensor, q: Tensor, k: Tensor, c: Tensor) -> tuple[Tensor, ...]:
 
     Also what the backward pass reads: what ``v`` leaves of the heads' own sums, and ``M [N, H]``.
     """
-    return _forward(_Problem(z, q, None, k, c), z)
+    return gather_pairs(z, q, None, k, c).divided(z.dtype)
 
 
 @operation(
@@ -264,8 +298,7 @@ def all_pairs_backward(
     grad: Tensor, z: Tensor, q: Tensor, k: Tensor, c: Tensor, v: Tensor, kept: Tensor, mass: Tensor
 ) -> tuple[Tensor, ...]:
     """Gradients of ``z, q, k, c`` from that of ``v``; derived in :mod:`hgde.kernels.cpu.pairs`."""
-    points, queries, keys, for_c = _backward(_Problem(z, q, None, k, c), grad, v, kept, mass, c)
-    return _taken(points, 0, z), _taken(queries, 0, q), _taken(keys, 0, k), for_c
+    return _rounded(pair_gradients(grad, z, q, None, k, c, v, kept, mass), z.dtype)
 
 
 @operation(
@@ -276,7 +309,7 @@ def all_pairs_backward(
 )
 def some_pairs(z: Tensor, q: Tensor, y: Tensor, k: Tensor, c: Tensor) -> tuple[Tensor, ...]:
     """:func:`all_pairs` with the sum over other points ``y [m, d]`` with keys ``k [m, H, e]``."""
-    return _forward(_Problem(z, q, y, k, c), z)
+    return gather_pairs(z, q, y, k, c).divided(z.dtype)
 
 
 @operation(
@@ -288,6 +321,4 @@ def some_pairs_backward(
     grad: Tensor, z: Tensor, q: Tensor, y: Tensor, k: Tensor, c: Tensor, v: Tensor, kept: Tensor, mass: Tensor
 ) -> tuple[Tensor, ...]:
     """Gradients of ``z, q, y, k, c``."""
-    on = _Problem(z, q, y, k, c)
-    points, queries, keys, for_c = _backward(on, grad, v, kept, mass, c)
-    return _taken(points, 0, z), _taken(queries, 0, q), _taken(points, on.rows, y), _taken(keys, on.rows, k), for_c
+    return _rounded(pair_gradients(grad, z, q, y, k, c, v, kept, mass), z.dtype)

@@ -31,7 +31,16 @@ def data_file(data_folder):
     return find
 
 
-def pytest_collection_finish():
-    """What is there once all tests are collected stays to the end: collecting garbage need not look at it each time."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Modules and tests stay to the end: garbage is not looked for among them, neither while they come nor later.
+
+    Looking for it was a fifth of the time in which tests are collected.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()

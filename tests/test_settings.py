@@ -28,7 +28,7 @@ QUICK = {
     "preset": "none",
     "data": {"name": "disease-sim", "options": ["num_nodes=40"]},
     "model": {"name": "hgde", "width": 4, "time": 2.0},
-    "training": {"epochs": 3, "lr": 0.05},
+    "training": {"epochs": 2, "lr": 0.05},
     "run": {"threads": 1},
 }
 REFUSED = (SettingsError, DataError, RegistryError, MetricError, DeviceError)
@@ -270,7 +270,8 @@ def threads_used(folder):
 def checkpoints_written(folder):
     def written(every):
         watcher = Watcher(folder / str(every))
-        fit(make_settings(overlay(QUICK, {"run": {"checkpoint_every": every}})), watcher.folder, reporter=watcher)
+        given = overlay(QUICK, {"training": {"epochs": 3}, "run": {"checkpoint_every": every}})
+        fit(make_settings(given), watcher.folder, reporter=watcher)
         return watcher.checkpoints
 
     assert written(50) == [False, False, False]

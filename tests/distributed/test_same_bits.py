@@ -11,6 +11,7 @@ from hgde import randomness
 from hgde.diffusion import LOCAL
 from hgde.pipeline.prepare import build_learner
 from hgde.solvers import SOLVERS
+from hgde.solvers.registry import resolve
 from hgde.training.trainer import Trainer
 
 CASES = [
@@ -27,13 +28,15 @@ CASES = [
 
 @pytest.mark.parametrize(("diffusivity", "solver", "task"), CASES)
 def test_any_number_of_ranks_gives_the_same_bits(tmp_path, diffusivity, solver, task):
-    settings = settings_of(task, {"diffusivity": {"name": diffusivity}, "solver": {"name": solver}})
+    # A coarse tolerance: a few steps of adapted length are as good as many.
+    tolerance = {"rtol": 1e-2, "atol": 1e-2} if resolve(solver).adaptive else {}
+    settings = settings_of(task, {"diffusivity": {"name": diffusivity}, "solver": {"name": solver, **tolerance}})
     prepared = prepared_for(settings)
     partition = cut(tmp_path, prepared, settings, ricci=0.5 if diffusivity == "ricci" else None)
     # How pieces are divided among ranks, and what a second epoch adds, does not depend on the diffusivity or solver:
     # these differ in what pieces exchange and when. So two diffusivities have every number of ranks, the others one.
     every = solver == "heuler" and diffusivity in ("isotropic", "attention")
-    counts, epochs = ((2, 3, 4), 2) if every else ((3,), 1)
+    counts, epochs = ((2, 3, 4), 2) if every else ((2,), 1)
     expected, first = weights_after(partition, settings, prepared, 1, epochs=epochs)[0]
     for ranks in counts:
         for state, trainer in weights_after(partition, settings, prepared, ranks, epochs=epochs):

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 import torch
-from zoo_problems import make, relabelled, shape_of, train, two_blocks
+from zoo_problems import epochs_for, make, relabelled, shape_of, train, two_blocks
 
 from hgde.graph import Graph
 from hgde.models.base import MODELS, Model
@@ -19,7 +19,7 @@ WITH_LINKS = [name for name in NAMES if name not in NO_LINKS]
 def test_beats_chance_on_nodes(name):
     graph, features, labels = two_blocks(sparse=name != "dense-gat")
     nodes = torch.arange(20)
-    model = train(make(name, shape_of(features)), features, graph, labels, nodes)
+    model = train(make(name, shape_of(features)), features, graph, labels, nodes, **epochs_for(name))
     with torch.no_grad():
         outputs = model(features, graph)
     assert outputs.shape == (60, 2)
@@ -157,7 +157,8 @@ VARIANTS = [
 @pytest.mark.parametrize(("name", "options"), VARIANTS, ids=[f"{n}-{'-'.join(map(str, o))}" for n, o in VARIANTS])
 def test_variants_beat_chance(name, options):
     graph, features, labels = two_blocks(sparse=True)
-    model = train(make(name, shape_of(features), options), features, graph, labels, torch.arange(20))
+    model = make(name, shape_of(features), options)
+    train(model, features, graph, labels, torch.arange(20), **epochs_for(name))
     with torch.no_grad():
         correct = (model(features, graph).argmax(1) == labels)[20:].float().mean()
     assert correct >= 0.75

@@ -18,7 +18,10 @@ from report.samples import tree_in_ball
 SHAPES = [(3, 3, 6, 1.5), (2, 6, 16, 2.0), (3, 4, 5, 1.0), (4, 3, 8, 2.5)]
 """Depth, branches, dimensions, length of an edge: wide and deep trees, short and long edges."""
 TREES = [0, 1, *(pytest.param(place, marks=pytest.mark.slow) for place in (2, 3))]  # of 40, 43, 85 and 121 nodes
-SMALL = [(2, 2, 4, 7), pytest.param(2, 2, 5, 7, marks=pytest.mark.slow)]
+SMALL = [(4, True), *(pytest.param(width, False, marks=pytest.mark.slow) for width in (4, 5))]
+"""Dimensions of a tree of seven nodes, and whether the least loss is the one below or is searched for."""
+LEAST = {"stress": 2.0403237e-4, "cosne": 0.18967837}
+"""What scipy finds in four dimensions."""
 
 
 @pytest.fixture(scope="module")
@@ -58,20 +61,15 @@ def test_cosne_on_other_trees(shape, seed):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_points_are_in_the_disk_and_seeds_repeat(trees, reached, name):
+def test_points_are_in_the_disk_seeds_repeat_and_curvature_only_rescales(trees, reached, name):
     first = reached(name, 0)
     assert first.points.shape == (len(trees[0]), 2)
     assert first.points.dtype == torch.float64
     assert bool((first.points.norm(dim=1) < 1).all())
-    torch.testing.assert_close(project_to_disk(trees[0], 1.0, name).points, first.points, rtol=0, atol=0)
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_curvature_only_rescales(name):
-    z, _ = tree_in_ball(2, 3, 4)
-    torch.testing.assert_close(
-        project_to_disk(z / 2.0, 4.0, name).points, project_to_disk(z, 1.0, name).points, rtol=1e-6, atol=1e-6
-    )
+    # Halves have the same bits once they are scaled: whatever differs comes from the seed or the curvature.
+    again = project_to_disk(trees[0] / 2.0, 4.0, name)
+    torch.testing.assert_close(again.points, first.points, rtol=0, atol=0)
+    assert again.quality == first.quality
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -186,27 +184,27 @@ def test_stress_of_points_of_a_disk_is_zero():
     assert measure_quality(z, stress(z)).distortion < 1e-3
 
 
-@pytest.mark.parametrize(("depth", "branches", "width", "seed"), SMALL)
-def test_stress_equals_direct_optimisation(depth, branches, width, seed):
-    z = tree_in_ball(depth, branches, width, seed=seed)[0]
+@pytest.mark.parametrize(("width", "known"), SMALL)
+def test_stress_equals_direct_optimisation(width, known):
+    z = tree_in_ball(2, 2, width, seed=7)[0]
     pairs = torch.triu_indices(len(z), len(z), 1)
     true = ball.dist(z[pairs[0]], z[pairs[1]], 1.0)
-    assert_least(lambda y: stress_of(y, true, pairs), stress(z))
+    assert_least(lambda y: stress_of(y, true, pairs), stress(z), LEAST["stress"] if known else None)
 
 
-@pytest.mark.parametrize(("depth", "branches", "width", "seed"), SMALL)
-def test_cosne_equals_direct_optimisation(depth, branches, width, seed):
-    z = tree_in_ball(depth, branches, width, seed=seed)[0]
+@pytest.mark.parametrize(("width", "known"), SMALL)
+def test_cosne_equals_direct_optimisation(width, known):
+    z = tree_in_ball(2, 2, width, seed=7)[0]
     p = neighbour_probabilities(z, 2.0)
     levels = ball.dist0(z, 1.0)
 
     def loss(y):
         return cosne_loss(y, p, levels, gamma=0.3, weight=10.0)
 
-    assert_least(loss, cosne(z, perplexity=2.0))
+    assert_least(loss, cosne(z, perplexity=2.0), LEAST["cosne"] if known else None)
 
 
-def assert_least(loss, points, starts=6):
+def assert_least(loss, points, known, starts=6):
     """scipy's best from many random places is no better."""
 
     def value(flat):
@@ -218,6 +216,9 @@ def assert_least(loss, points, starts=6):
     def descended(start):
         return minimize(value, start, jac=True, method="L-BFGS-B", options={"ftol": 1e-12, "maxiter": 1000}).fun
 
+    if known is not None:
+        assert float(loss(points)) == pytest.approx(known, rel=1e-3)
+        return
     rng = np.random.default_rng(0)
     best = min(descended(rng.normal(size=points.numel())) for _ in range(starts))
     assert float(loss(points)) <= (1 + 1e-3) * best

@@ -115,7 +115,8 @@ def test_last_step_is_cut_to_end_at_the_last_time():
 @pytest.mark.parametrize("method", SOLVERS)
 def test_backwards_in_time_returns_to_the_method_s_order(method):
     problem = Spiral(PoincareBall(1.0), 2, points=6)
-    options = {"manifold": problem.manifold, "method": method, "step": 1 / 64}
+    steps = 64 if method.endswith("adams") else 32  # their errors have larger factors
+    options = {"manifold": problem.manifold, "method": method, "step": 1 / steps}
     with torch.no_grad():
         there = odeint(problem.field, problem.start, (0.0, 1.0), **options).final
         back = odeint(problem.field, there, (1.0, 0.5, 0.0), **options)

@@ -61,8 +61,8 @@ def cosne(
     """Points ``[N, d]`` of the unit ball in the disk ``[N, 2]``, from a short descent of stress on. ``O(steps N^2)``
 
     >>> import torch
-    >>> cosne(torch.eye(4, dtype=torch.float64) / 2, steps=5).shape
-    torch.Size([4, 2])
+    >>> cosne(torch.eye(14, dtype=torch.float64) / 2, steps=5).shape
+    torch.Size([14, 2])
     """
     if len(z) > MOST_NODES:
         raise ValueError(

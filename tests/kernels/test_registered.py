@@ -82,6 +82,7 @@ def samples(dtype=torch.float64, nodes=9, width=3):
                 diffusion.RESIDUAL,
                 3,
                 [],
+                False,
             ),
         ),
         "decode": (

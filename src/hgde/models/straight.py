@@ -99,11 +99,12 @@ class _Followed:
     plan: tuple[Tensor, Tensor, Tensor]
     steps: tuple[list[int], int, int]
     counts: tuple[int, ...]
+    keep: bool
 
     def forward(self, start: Tensor, c: Tensor, eta: Tensor | None, scoring: Tensor | None) -> Any:
-        given = (start, None, c, eta, *self.weights, *self.plan, *self.steps, self.counts)
-        end, slots, projected = _follow(*given)
-        return end, (slots,), projected
+        given = (start, None, c, eta, *self.weights, *self.plan, *self.steps, self.counts, self.keep)
+        end, slots, sums, projected = _follow(*given)
+        return end, (slots, sums), projected
 
     def backward(
         self, grad: Tensor, start: Tensor, c: Tensor, eta: Tensor | None, scoring: Tensor | None, kept: list[Tensor]
@@ -217,8 +218,8 @@ def _path(block: HPDEBlock, graph: Graph, reach: Reach, like: Tensor) -> tuple[_
     rule: AttentionRule | None = flow.diffusivity.rule(graph, like.dtype)
     if rule is not None:
         edge = None if rule.edge is None else reach.of_edges(rule.edge)
-        steps = (len(counts) - 1, *form, rule.negative_slope)
-        return _Attended((edge, *pattern), steps, learns and is_small, counts), rule.scoring
+        heard = (len(counts) - 1, *form, rule.negative_slope)
+        return _Attended((edge, *pattern), heard, learns and is_small, counts), rule.scoring
     weights = flow.diffusivity(like, graph, flow.manifold).edges_alone
     if not isinstance(weights, EdgeWeights) or needs_gradient(weights.values, weights.origin):
         return None
@@ -230,7 +231,8 @@ def _path(block: HPDEBlock, graph: Graph, reach: Reach, like: Tensor) -> tuple[_
     assert block.recipe is not None
     plan = block.recipe.plan
     stages = plan.forward, plan.backward, plan.numbers
-    return _Followed((values, extra, *pattern), stages, (following.shape_of(plan), *form), counts), None
+    steps = following.shape_of(plan), *form
+    return _Followed((values, extra, *pattern), stages, steps, counts, learns and is_small), None
 
 
 def _is_watched(module: nn.Module) -> bool:

@@ -14,6 +14,8 @@ these whether it is added to, number of arguments, place of the first coefficien
 Where only some rows of the end are asked for (:mod:`hgde.kernels.reach`) what a phase makes is needed of its first rows
 alone, of fewer from phase to phase; ``blocks`` then has a line for each phase, ``stage`` numbers apart, else ``stage``
 is 0. Gradients of other rows are never written and have to be zero.
+
+If ``keep``, every evaluation leaves its sums, and one more number for each row, in ``kept`` for the gradient.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from __future__ import annotations
 from typing import Any
 
 from hgde.compiler.dialect import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
-from hgde.kernels.cpu.edges import conformal, gather_edges
+from hgde.kernels.cpu.combined import exp_inside, exp_inside_backward
+from hgde.kernels.cpu.edges import conformal, gather_edges, keep_sums
+from hgde.kernels.cpu.elementary import is_single, real
 from hgde.kernels.cpu.exponential import GC, exp_strip, exp_strip_backward
 from hgde.kernels.cpu.gradients import receive_edges, rows_edges, senders_edges
 from hgde.kernels.cpu.lanes import LANES, fma, load, spread, store, wide
@@ -84,11 +88,15 @@ def map_rows(
         if kind == ADD_UP:
             add_up(slots, size, plan, at, numbers, first, n, d)
         elif kind == EXPONENTIAL:
-            for k in range(0, n * d, LANES):
-                store(s, v + k, wide(y, first * d + k))
-            count += exp_strip(x, first, n, d, s, v, moved, c, margin)
-            for k in range(0, n * d, LANES):
-                store(out, first * d + k, load(s, moved + k))
+            done = 0
+            if is_single(real(0.0, x)):
+                done = exp_inside(x, y, first, n, d, s, c, out)
+            if done == 0:
+                for k in range(0, n * d, LANES):
+                    store(s, v + k, wide(y, first * d + k))
+                count += exp_strip(x, first, n, d, s, v, moved, c, margin)
+                for k in range(0, n * d, LANES):
+                    store(out, first * d + k, load(s, moved + k))
         elif kind == LOGARITHM:
             log_strip(x, y, first, n, d, c, margin, s, out)
         elif kind == TRANSPORT:
@@ -103,14 +111,14 @@ def forward(
     s: Doubles, sync: Ints, phases: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints,
     d: Int, slots: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int, code: Int, e0:
     Double, e1: Double, e2: Double, c: Double, margin: Double, plan: Ints, numbers: Doubles, partial: Doubles, stage:
-    Int,
+    Int, keep: Int, kept: Doubles,
 ) -> None:  # fmt: skip
     """Fill the slots, given the first one."""
     size, v, moved, strip = rows * d, BUFFERS, BUFFERS + STRIP * d, strip_rows(d)
     for phase in range(phases):
         at = PHASE_FORWARD * phase
         b_here, b_there = offset(b, phase % 2 * rows), offset(b, (phase + 1) % 2 * rows)
-        needed = offset(blocks, phase * stage)
+        needed, known = offset(blocks, phase * stage), offset(kept, max(phase - 1, 0) * (size + rows))
         part = take(sync, phase, parts)
         while part < parts:
             last = indptr[needed[part + 1]] - 1
@@ -139,6 +147,8 @@ def forward(
                         0,
                         0,
                     )
+                    if keep != 0:
+                        keep_sums(first, n, d, s, v, known, offset(known, size))
                     partial[part * PARTIALS + PROJECTED] += flow_strip(
                         z, first, n, d, z0, s, v, moved, mode, code, e0, e1, e2, c, margin, out
                     )
@@ -167,6 +177,11 @@ def exp_backward(
     add_v: int, partial: Any, line: int,
 ) -> None:  # fmt: skip
     """The gradient of ``exp_x(v)`` for a strip."""
+    done = 0
+    if is_single(real(0.0, x)):
+        done = exp_inside_backward(x, v, first, n, d, s, c, g, gx, gv, add_x, add_v, partial, line)
+    if done != 0:
+        return
     size = STRIP * d
     u, moved, gm, gz, gu = BUFFERS, BUFFERS + size, BUFFERS + 2 * size, BUFFERS + 3 * size, BUFFERS + 4 * size
     for k in range(0, n * d, LANES):
@@ -216,7 +231,7 @@ def go_back(
     owners: Any, d: int, slots: Any, b: Any, values: Any, origin: Any, anchored: int, z0: Any, mode: int, code: int,
     e0: float, e1: float, e2: float, c: float, margin: float, plan: Any, numbers: Any, partial: Any, grads: Any, g: Any,
     gz0: Any, gorigin: Any, wanted: int, gvalues: Any, tell: Any, apart: int, columns: int, cuts: Any, start: Any,
-    receivers: Any, order: Any, nodes: Any, own: Any, back: Any, stage: int,
+    receivers: Any, order: Any, nodes: Any, own: Any, back: Any, stage: int, keep: int, kept: Any,
 ) -> None:  # fmt: skip
     """Both kernels below; each has some of the last arguments."""
     size, strip, room = rows * d, strip_rows(d), STRIP * d
@@ -230,7 +245,7 @@ def go_back(
     for phase in range(phases):
         at, first_phase, step = PHASE_BACKWARD * phase, 2 * phase + 1, phases - 1 - phase
         moved, present = offset(blocks, step * stage), offset(blocks, max(step - 1, 0) * stage)
-        earlier = offset(blocks, max(step - 2, 0) * stage)
+        earlier, sums = offset(blocks, max(step - 2, 0) * stage), offset(kept, max(step - 1, 0) * (size + rows))
         z, into = slot(slots, plan[at], size), slot(grads, plan[at + 2], size)
         following, is_followed = slot(slots, plan[at + PHASE_BACKWARD], size) if phase < phases - 1 else z, 0
         if phase < phases - 1 and plan[at + PHASE_BACKWARD] >= 0:
@@ -248,8 +263,8 @@ def go_back(
                     known = BUFFERS + 7 * room - indptr[first]
                     rows_edges(
                         part, first, n, last, s, indptr, indices, owners, d, z, b, values, origin, anchored, z0, mode,
-                        code, e0, e1, e2, c, margin, 0, s, s, 1 - mutual, known, apart, slot(grads, plan[at + 1], size),
-                        g, gz0, gorigin, partial,
+                        code, e0, e1, e2, c, margin, keep, sums, offset(sums, size), 1 - mutual, known, apart,
+                        slot(grads, plan[at + 1], size), g, gz0, gorigin, partial,
                     )  # fmt: skip
                     if mutual:
                         leave_rows(first, n, d, b, g, s, gz, gu, nodes, own)
@@ -298,7 +313,7 @@ def backward(
     go_back(
         0, s, sync, phases, parts, blocks, rows, indptr, indices, owners, d, slots, b, values, origin, anchored, z0,
         mode, code, e0, e1, e2, c, margin, plan, numbers, partial, grads, g, gz0, gorigin, wanted, gvalues, tell, apart,
-        columns, cuts, start, receivers, order, s, values, values, 0,
+        columns, cuts, start, receivers, order, s, values, values, 0, 0, s,
     )  # fmt: skip
 
 
@@ -308,11 +323,11 @@ def backward_mutual(
     owners: Ints, d: Int, slots: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int,
     code: Int, e0: Double, e1: Double, e2: Double, c: Double, margin: Double, plan: Ints, numbers: Doubles,
     partial: Doubles, grads: Reals, g: Reals, gz0: Reals, gorigin: Doubles, wanted: Int, gvalues: Reals,
-    nodes: Doubles, own: Reals, back: Reals, stage: Int,
+    nodes: Doubles, own: Reals, back: Reals, stage: Int, keep: Int, kept: Doubles,
 ) -> None:  # fmt: skip
     """:func:`backward` where every edge has its reverse, of weight ``back``; ``nodes`` and ``own`` are buffers."""
     go_back(
         1, s, sync, phases, parts, blocks, rows, indptr, indices, owners, d, slots, b, values, origin, anchored, z0,
         mode, code, e0, e1, e2, c, margin, plan, numbers, partial, grads, g, gz0, gorigin, wanted, gvalues, values, 0,
-        0, indices, indices, indices, indices, nodes, own, back, stage,
+        0, indices, indices, indices, indices, nodes, own, back, stage, keep, kept,
     )  # fmt: skip

@@ -299,7 +299,7 @@ def follow(
     """The last state of a solver's trajectory from ``z`` with weights that do not change, in one compiled call.
 
     Shapes as for :func:`diffuse`; ``recipe`` says what the solver does. Saved for the backward pass: what its maps were
-    given, about three states for each evaluation. Where :func:`follows` is false, call the solver itself.
+    given, about three states for each evaluation, and on small graphs its sums. Where :func:`follows` is false, call the solver itself.
 
     ``reach``, of as many steps as ``recipe.plan`` has evaluations, as for :func:`diffuse_steps`.
 
@@ -318,12 +318,14 @@ def follow(
     c, eta, plan = curvature(c, z), _eta(eta, z), recipe.plan
     _check_reach(reach, plan.evaluations)
     first = None if eta is None or z0 is z else z0
-    following.prepare_for(z, graph, needs_gradient(z, first, c, eta, *weight_tensors(weights)))
+    learns = needs_gradient(z, first, c, eta, *weight_tensors(weights))
+    following.prepare_for(z, graph, learns)
     weight, extra, pattern, counts = _within(reach, graph, weights.values, weights.origin)
     given = (z, first, c, eta, weight, extra, *pattern)
     mode = diffusion.MOVED if eta is None else diffusion.RESIDUAL
     steps = (plan.forward, plan.backward, plan.numbers, following.shape_of(plan))
-    out, _, projected = following.follow(*given, *steps, mode, diffusion.ACTIVATION_CODES[activation], counts)
+    code, keep = diffusion.ACTIVATION_CODES[activation], learns and following.keeps_sums(z, graph)
+    out, _, _, projected = following.follow(*given, *steps, mode, code, counts, keep)
     report(projected)
     result: Tensor = out
     return result

@@ -14,7 +14,7 @@ from hgde.kernels.cpu import pages
 from hgde.kernels.cpu.layout import reversed_values
 from hgde.kernels.cpu.sizes import PARTIALS, PROJECTED, at_width, scratch
 from hgde.kernels.cpu.threads import lent, run_together
-from hgde.kernels.ops.diffusion import RESIDUAL, Gradients, Trajectory, goes_both_ways, pointer
+from hgde.kernels.ops.diffusion import RESIDUAL, Gradients, Trajectory, goes_both_ways, is_small, pointer
 from hgde.kernels.ops.register import counted, like, operation, ordered_total, padded, told, unpadded
 from hgde.kernels.plans import Plan
 
@@ -39,20 +39,30 @@ def shape_of(plan: Plan) -> list[int]:
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    ctx.save_for_backward(*inputs[:11], output[1])
-    ctx.plain = inputs[11:]
+    ctx.save_for_backward(*inputs[:11], *output[1:3])
+    ctx.plain = inputs[11:15]
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     wanted = ctx.needs_input_grad
     found = follow_backward(grad, *ctx.saved_tensors, *ctx.plain, wanted[4])
-    return *(g if w else None for g, w in zip(found, wanted, strict=False)), *(None,) * 9
+    return *(g if w else None for g, w in zip(found, wanted, strict=False)), *(None,) * 10
 
 
 def _shapes(z: Tensor, *rest: Any) -> tuple[Tensor, ...]:
-    slots, counts, width = rest[10][1], rest[13], (z.shape[1] + 7) // 8 * 8
+    shape, counts, keep, width = rest[10], rest[13], rest[14], (z.shape[1] + 7) // 8 * 8
     out = z.new_empty((counts[-1] if counts else z.shape[0], z.shape[1]))
-    return out, z.new_empty((slots, z.shape[0], width)), z.new_empty((), dtype=torch.int64)
+    kept = z.new_empty(_kept_shape(keep, shape[0], z.shape[0], width), dtype=torch.float64)
+    return out, z.new_empty((shape[1], z.shape[0], width)), kept, z.new_empty((), dtype=torch.int64)
+
+
+def _kept_shape(keep: bool, phases: int, rows: int, width: int) -> tuple[int, int]:
+    return phases - 1 if keep else 0, rows * (width + 1)
+
+
+def keeps_sums(z: Tensor, graph: Graph) -> bool:
+    """Whether evaluations that learn leave their sums for the gradient."""
+    return goes_both_ways(graph, channels=False) and is_small(z.numel(), graph.num_edges)
 
 
 def _path(
@@ -73,7 +83,8 @@ def _common(path: Trajectory, slots: Tensor, plan: Tensor, numbers: Tensor, part
 
 
 @operation(
-    f"follow({SCHEMA}, int[] shape, int mode, int code, int[] counts) -> (Tensor, Tensor, Tensor)",
+    f"follow({SCHEMA}, int[] shape, int mode, int code, int[] counts, bool keep) "
+    "-> (Tensor, Tensor, Tensor, Tensor)",
     fake=_shapes,
     backward=_backward,
     save=_save,
@@ -81,9 +92,10 @@ def _common(path: Trajectory, slots: Tensor, plan: Tensor, numbers: Tensor, part
 def follow(
     z: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None, weight: Tensor, extra: Tensor | None, indptr: Tensor,
     indices: Tensor, forth: Tensor, back: Tensor, numbers: Tensor, shape: list[int], mode: int, code: int,
-    counts: Sequence[int],
+    counts: Sequence[int], keep: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """The last state of a plan (:class:`hgde.kernels.plans.Plan`), all its slots, points projected.
+    """The last state of a plan (:class:`hgde.kernels.plans.Plan`), all its slots, sums if it is to ``keep`` them (for
+    edges that go both ways), points projected.
 
     ``counts`` as for :func:`hgde.kernels.ops.diffusion.diffuse`, an evaluation for a step.
     """
@@ -93,12 +105,13 @@ def follow(
     path = _path(state, z0, c, eta, weight, extra, indptr, indices, mode, code, counts)
     blocks = path.layout.num_blocks
     partial = torch.zeros(blocks, PARTIALS, dtype=torch.float64)
-    args = (phases, *_common(path, slots, forth, numbers, partial), path.stage)
+    kept = pages.empty(_kept_shape(keep, phases, *state.shape), torch.float64)
+    args = (phases, *_common(path, slots, forth, numbers, partial), path.stage, int(keep), kept)
     work = phases * (path.work + 16 * state.numel())
     run_together(at_width(KERNELS[0], path.width), z.dtype, phases, blocks, work, scratch(path.width), args)
     asked = counts[-1] if counts else len(z)
     out = slots[final, :asked, : z.shape[1]].clone(memory_format=torch.contiguous_format)
-    return out, slots, counted(partial[:, PROJECTED])
+    return out, slots, kept, counted(partial[:, PROJECTED])
 
 
 def _gradient_shapes(
@@ -115,14 +128,14 @@ def _gradient_shapes(
 
 
 @operation(
-    f"follow_backward(Tensor grad, {SCHEMA}, Tensor slots, int[] shape, int mode, int code, int[] counts, "
-    "bool wanted) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    f"follow_backward(Tensor grad, {SCHEMA}, Tensor slots, Tensor kept, int[] shape, int mode, int code, "
+    "int[] counts, bool wanted) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
     fake=_gradient_shapes,
 )
 def follow_backward(
     grad: Tensor, z: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None, weight: Tensor, extra: Tensor | None,
-    indptr: Tensor, indices: Tensor, forth: Tensor, back: Tensor, numbers: Tensor, slots: Tensor, shape: list[int],
-    mode: int, code: int, counts: Sequence[int], wanted: bool,
+    indptr: Tensor, indices: Tensor, forth: Tensor, back: Tensor, numbers: Tensor, slots: Tensor, kept: Tensor,
+    shape: list[int], mode: int, code: int, counts: Sequence[int], wanted: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Gradients of ``z, z0, c, eta, weight, extra``; those of absent or unwanted ones are empty."""
     width, (phases, _, count, _, last, start) = z.shape[1], shape
@@ -141,7 +154,7 @@ def follow_backward(
     )
     if path.reverse is not None:
         nodes, own = pages.empty(2 * path.rows, torch.float64), lent("own", 2 * state.numel(), state.dtype)
-        args += (nodes, own, reversed_values(path.weight, path.reverse), path.stage)
+        args += (nodes, own, reversed_values(path.weight, path.reverse), path.stage, len(kept), kept)
     else:
         kernel, by = ONE_WAY, layout.transposed(path.rows)
         args += (into.tell, most, by.blocks.numel() - 1, by.blocks, by.start, by.rows, by.order)

@@ -20,7 +20,6 @@ from itertools import pairwise
 from queue import SimpleQueue
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -35,6 +34,8 @@ MIN_WORK, MIN_SHARED = 700_000, 150_000
 _lock = threading.Lock()
 _workers: list[SimpleQueue[Any]] = []
 _scratch = threading.local()
+_NOTHING_HELD = (0, 0, None)
+"""Numbers of a buffer, their address, and the tensor they belong to."""
 #: ``GOMP_parallel(function, argument, threads, flags)``: the function on several threads of torch's.
 _openmp: Any = getattr(ctypes.CDLL(None), "GOMP_parallel", None) if sys.platform == "linux" else None
 if _openmp is not None:
@@ -75,10 +76,11 @@ def _ensure(count: int) -> None:
 def _buffers(size: int, count: int) -> list[int]:
     """Addresses of as many buffers of at least ``size`` doubles, kept for this thread's next call."""
     size = (size + 7) // 8 * 8
-    held: Tensor | None = getattr(_scratch, "tensor", None)
-    if held is None or held.numel() < size * count:
-        held = _scratch.tensor = torch.zeros(size * count, dtype=torch.float64)
-    return [held.data_ptr() + 8 * size * n for n in range(count)]
+    known, begin, _ = getattr(_scratch, "held", _NOTHING_HELD)
+    if known < size * count:
+        made = torch.zeros(size * count, dtype=torch.float64)
+        known, begin, _ = _scratch.held = made.numel(), made.data_ptr(), made
+    return [begin + 8 * size * n for n in range(count)]
 
 
 def lent(name: str, size: int, dtype: torch.dtype) -> Tensor:
@@ -132,17 +134,17 @@ def run_together(
         threads = 1
     began = time.perf_counter()
     sync = _counters(phases, threads)
-    first = sync.ctypes.data
+    first = ctypes.addressof(sync)
     calls = [(own, first + 4 * LINE * n, *plain) for n, own in enumerate(_buffers(scratch, threads))]
     _share(name, dtype, calls)
     if choice is not None:
         choice.learn(threads > 1, time.perf_counter() - began)
 
 
-def _counters(phases: int, threads: int) -> np.ndarray[Any, Any]:
+def _counters(phases: int, threads: int) -> Any:
     """Counters of the phases, see :func:`hgde.kernels.cpu.phases.counter`; the first lines tell each thread which it is
     and how many there are."""
-    sync = np.zeros((threads + phases * (threads + 1)) * LINE, np.int32)
+    sync = (ctypes.c_int32 * ((threads + phases * (threads + 1)) * LINE))()
     for n in range(threads):
         sync[n * LINE], sync[n * LINE + 1] = n, threads
     return sync

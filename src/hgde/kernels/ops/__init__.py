@@ -299,7 +299,8 @@ def follow(
     """The last state of a solver's trajectory from ``z`` with weights that do not change, in one compiled call.
 
     Shapes as for :func:`diffuse`; ``recipe`` says what the solver does. Saved for the backward pass: what its maps were
-    given, about three states for each evaluation, and on small graphs its sums. Where :func:`follows` is false, call the solver itself.
+    given, about three states for each evaluation, and on small graphs its sums. Where :func:`follows` is false, call
+    the solver itself.
 
     ``reach``, of as many steps as ``recipe.plan`` has evaluations, as for :func:`diffuse_steps`.
 

@@ -83,8 +83,7 @@ def _common(path: Trajectory, slots: Tensor, plan: Tensor, numbers: Tensor, part
 
 
 @operation(
-    f"follow({SCHEMA}, int[] shape, int mode, int code, int[] counts, bool keep) "
-    "-> (Tensor, Tensor, Tensor, Tensor)",
+    f"follow({SCHEMA}, int[] shape, int mode, int code, int[] counts, bool keep) -> (Tensor, Tensor, Tensor, Tensor)",
     fake=_shapes,
     backward=_backward,
     save=_save,
@@ -111,7 +110,7 @@ def follow(
     run_together(at_width(KERNELS[0], path.width), z.dtype, phases, blocks, work, scratch(path.width), args)
     asked = counts[-1] if counts else len(z)
     out = slots[final, :asked, : z.shape[1]].clone(memory_format=torch.contiguous_format)
-    return out, slots, kept, counted(partial[:, PROJECTED])
+    return out, slots, kept, counted(partial, PROJECTED)
 
 
 def _gradient_shapes(

@@ -81,6 +81,8 @@ def samples(dtype=torch.float64, nodes=9, width=3):
                 following.shape_of(plan),
                 diffusion.RESIDUAL,
                 3,
+                [],
+                False,
             ),
         ),
         "decode": (

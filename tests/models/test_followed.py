@@ -7,6 +7,8 @@ from hgde.diffusion import GraphFlow, make_diffusivity
 from hgde.diffusion.recording import NotRecordable, record
 from hgde.geometry import PoincareBall
 from hgde.geometry.numerics import count_projections
+from hgde.graph import Graph
+from hgde.kernels.plans import START, Recipe
 from hgde.models import block as blocks
 from hgde.models.block import HPDEBlock
 from hgde.solvers import HAM, SOLVERS, InputError
@@ -94,18 +96,79 @@ def test_in_single_precision_it_is_no_worse_than_stepping(name, spread):
 
 @pytest.mark.parametrize("name", ["hrk4", "ham"])
 def test_bits_do_not_depend_on_the_number_of_threads(name, monkeypatch):
+    graph = awkward(True, 700, 1)
+    assert_same_bits(lambda: solve(name, graph, torch.float32), monkeypatch)
+
+
+def assert_same_bits(solved, monkeypatch):
+    """With one, two and three threads."""
     monkeypatch.setattr("hgde.kernels.cpu.threads.MIN_SHARED", 1)
     monkeypatch.setattr("hgde.kernels.cpu.threads.ALWAYS_SHARED", 0)
-    graph, before = awkward(True, 700, 1), torch.get_num_threads()
-    results = []
+    before, results = torch.get_num_threads(), []
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
-            results.append(solve(name, graph, torch.float32))
+            results.append(solved())
     finally:
         torch.set_num_threads(before)
     for other in results[1:]:
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+ASKED = torch.tensor([690, 3, 420])
+
+
+def solve_for_some(name, restricted, dtype=torch.float64, time=1.0, diffusivity="isotropic", followed=True):
+    """The last states of some nodes of a long path and the gradients of start, curvature and ``eta``."""
+    graph = Graph.from_edges([(n, n + k) for k in (1, 5) for n in range(700 - k)])
+    ball = PoincareBall(0.7, learnable=True)
+    flow = GraphFlow(ball, make_diffusivity(diffusivity, WIDTH), (1.0, 0.6, 0.1), True)
+    flow.eta.data = flow.eta.data.to(dtype)
+    block, z = HPDEBlock(flow, time, name), points(700, WIDTH).to(dtype).requires_grad_()
+    with pytest.MonkeyPatch.context() as patch:
+        if not followed:
+            patch.setattr(blocks, "follows", lambda *_: False)
+        if restricted:
+            reach = block.reach(graph, ASKED, z)
+            assert len(reach.rows) < 700
+            out = block(z.index_select(0, reach.rows), graph, reach)
+        else:
+            out = block(z, graph).index_select(0, ASKED)
+    return out, *torch.autograd.grad(out, (z, *block.parameters()), points(3, WIDTH, 2).to(dtype))
+
+
+@pytest.mark.parametrize("diffusivity", ["isotropic", "isotropic-printed"])
+@pytest.mark.parametrize("name", [name for name in RECORDABLE if name != "heuler"])
+def test_what_some_nodes_depend_on_equals_all_selected(name, diffusivity):
+    time = 6.0 if name == "ham" else 3.0
+    given = {"time": time, "diffusivity": diffusivity}
+    for ours, theirs in zip(*(solve_for_some(name, way, **given) for way in (True, False)), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
+
+
+def test_some_nodes_have_the_bits_of_all():
+    ours, theirs = (solve_for_some("hrk4", way, torch.float32, 3.0) for way in (True, False))
+    assert torch.equal(ours[0], theirs[0])
+    assert torch.equal(ours[1], theirs[1])
+
+
+def test_some_nodes_are_selected_in_the_end_where_the_solver_is_stepped_through():
+    for ours, theirs in zip(*(solve_for_some("hrk4", True, followed=way) for way in (True, False)), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["hrk4", "ham"])
+def test_bits_of_some_nodes_do_not_depend_on_the_number_of_threads(name, monkeypatch):
+    assert_same_bits(lambda: solve_for_some(name, True, torch.float32, 6.0), monkeypatch)
+
+
+def test_what_nothing_depends_on_is_left_out():
+    recipe = Recipe()
+    moved = recipe.flow(START)
+    recipe.flow(moved)
+    recipe.sum({moved: 1.0, START: 2.0})
+    recipe.final = moved
+    assert (recipe.evaluations, recipe.plan.evaluations) == (2, 1)
 
 
 def test_projected_points_are_counted():

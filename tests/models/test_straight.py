@@ -52,6 +52,9 @@ FORMS = {
     "attention": {"diffusivity": {"name": "attention", "heads": 2}},
     "printed": {"diffusivity": "isotropic-printed"},
     "symmetric": {"diffusivity": "symmetric"},
+    "hrk4": {"solver": "hrk4"},
+    "ham, printed": {"solver": "ham", "diffusivity": "isotropic-printed", "learn_eta": True},
+    "half steps": {"solver": {"name": "heuler", "step": 0.5}, "residual": False},
 }
 OTHER_FORMS = {
     "two layers": {"encoder_layers": 2},
@@ -59,7 +62,7 @@ OTHER_FORMS = {
     "hidden dropout": {"hidden_dropout": 0.3},
     "ricci": {"diffusivity": "ricci"},
     "Lorentz": {"space": "lorentz"},
-    "hrk4": {"solver": "hrk4"},
+    "hrk4 with attention": {"solver": "hrk4", "diffusivity": "attention"},
 }
 
 

@@ -91,7 +91,7 @@ def attention(quick: bool) -> Iterator[Row]:
 def solvers(quick: bool) -> Iterator[Row]:
     """What an evaluation costs in solvers of several stages, against ``heuler``'s step.
 
-    ``heuler`` works on no more rows than the training nodes depend on, the others on all: so on all nodes as well.
+    ``heuler``'s few steps reach fewer rows from the training nodes than others' evaluations: so on all nodes as well.
     """
     data = problems.citations("cora")
     every = problems.learning_from_all(data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -14,6 +15,12 @@ from hgde.geometry.numerics import is_eager
 #: ball's radius ``1 / sqrt(c)`` is so small that distances are mostly rounding.
 SMALLEST, LARGEST = 1e-6, 1e4
 _LOG_SMALLEST, _LOG_LARGEST = math.log(SMALLEST), math.log(LARGEST)
+
+
+@lru_cache(maxsize=64)
+def _range(initial: float) -> tuple[float, float]:
+    known = math.log(initial)
+    return min(_LOG_SMALLEST - known, 0.0), max(_LOG_LARGEST - known, 0.0)
 
 
 class Curvature(nn.Module):
@@ -50,8 +57,7 @@ class Curvature(nn.Module):
         """The range of ``log_scale`` that keeps ``c`` within its limits; 0 is always inside."""
         if self.initial.is_cpu and is_eager():
             # Numbers, not tensors: a model asks for its curvature many times an epoch, and each tensor costs a call.
-            known = math.log(self.initial.item())
-            return min(_LOG_SMALLEST - known, 0.0), max(_LOG_LARGEST - known, 0.0)
+            return _range(self.initial.item())
         log = self.initial.log()
         return (_LOG_SMALLEST - log).clamp_max(0.0), (_LOG_LARGEST - log).clamp_min(0.0)
 

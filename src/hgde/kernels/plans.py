@@ -91,13 +91,18 @@ class Plan:
     backward: Tensor
     numbers: Tensor
     phases: int
-    phases_back: int
+    """The first is what comes before any evaluation, each other begins with one."""
     slots: int
     gradients: int
     final: int
     """The slot of the last state."""
     final_gradient: int
     start_gradient: int
+
+    @property
+    def evaluations(self) -> int:
+        """Those of the flow that the last state depends on."""
+        return self.phases - 1
 
 
 class _Slots:
@@ -118,6 +123,7 @@ class _Slots:
 
 
 def _plan(recipe: Recipe) -> Plan:
+    recipe = _without_idle(recipe)
     phases: list[list[Entry]] = [[]]
     for entry in recipe.entries:
         if entry.kind == FLOW:
@@ -132,9 +138,18 @@ def _plan(recipe: Recipe) -> Plan:
         numbers.extend(entry.coefficients)
     backward, gradients, ends = _backward(recipe, phases, slots, places)
     return Plan(
-        _numbers(_forward(phases, slots, places)), _numbers(backward[0]), torch.tensor(numbers, dtype=torch.float64),
-        len(phases), backward[1], count, gradients, slots[recipe.final], *ends,
+        _numbers(_forward(phases, slots, places)), _numbers(backward), torch.tensor(numbers, dtype=torch.float64),
+        len(phases), count, gradients, slots[recipe.final], *ends,
     )  # fmt: skip
+
+
+def _without_idle(recipe: Recipe) -> Recipe:
+    """Only what the last state depends on."""
+    needed = {recipe.final}
+    for entry in reversed(recipe.entries):
+        if entry.result in needed:
+            needed.update(entry.arguments)
+    return Recipe([entry for entry in recipe.entries if entry.result in needed], recipe.final)
 
 
 def _numbers(values: list[int]) -> Tensor:
@@ -156,8 +171,6 @@ def _value_slots(recipe: Recipe) -> tuple[dict[int, int], int]:
         for value in set(entry.arguments):
             if value not in kept and last_use[value] == n:
                 pool.give_back(slots[value])
-        if entry.result not in kept and entry.result not in last_use:
-            pool.give_back(slots[entry.result])
     return slots, pool.count
 
 
@@ -180,13 +193,13 @@ def _forward(phases: list[list[Entry]], slots: dict[int, int], places: dict[int,
 
 def _backward(
     recipe: Recipe, phases: list[list[Entry]], slots: dict[int, int], places: dict[int, int]
-) -> tuple[tuple[list[int], int], int, tuple[int, int]]:
-    """The plan backwards with its number of phases, how many gradients it needs at once, and where two of them are."""
+) -> tuple[list[int], int, tuple[int, int]]:
+    """The plan backwards, how many gradients it needs at once, and where those of the last and the first state are."""
     from hgde.kernels.cpu.sizes import MAP_BACKWARD, PHASE_BACKWARD
 
     pool = _Slots()
     place: dict[int, int] = {recipe.final: pool.take()}
-    ends = [place[recipe.final]]
+    last = place[recipe.final]
     heads: list[list[int]] = []
     maps: list[list[int]] = []
 
@@ -201,8 +214,6 @@ def _backward(
         first = len(maps)
         flow, rows = (phase[0], phase[1:]) if phase and phase[0].kind == FLOW else (None, phase)
         for entry in reversed(rows):
-            if entry.result not in place:
-                continue  # nothing depends on it
             into, added = receive(entry.arguments)
             room = [0] * (4 - len(into))
             given = [slots[value] for value in entry.arguments]
@@ -211,14 +222,13 @@ def _backward(
                 entry.kind, here, *given, *room, *into, *room, *added, *room, len(given), places[entry.result],
             ])  # fmt: skip
             pool.give_back(here)
-        if flow is not None and flow.result in place:
+        if flow is None:
+            heads.append([-1, 0, 0, 0, first, len(maps)])
+        else:
             (into_flow,), (added_flow,) = receive(flow.arguments)
             here = place.pop(flow.result)
             heads.append([slots[flow.arguments[0]], here, into_flow, added_flow, first, len(maps)])
             pool.give_back(here)
-        elif len(maps) > first:
-            heads.append([-1, 0, 0, 0, first, len(maps)])
     begin = PHASE_BACKWARD * len(heads)
     table = [n for *head, low, high in heads for n in (*head, begin + MAP_BACKWARD * low, begin + MAP_BACKWARD * high)]
-    ends.append(place[START])
-    return (table + [n for entry in maps for n in entry], len(heads)), pool.count, (ends[0], ends[1])
+    return table + [n for entry in maps for n in entry], pool.count, (last, place[START])

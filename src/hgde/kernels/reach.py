@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakIdKeyDictionary
 
 from hgde.graph import Graph
+from hgde.kernels.cpu.attached import Attached
 from hgde.kernels.cpu.layout import Layout, layout_of, narrow
 
 Array = np.ndarray[Any, Any]
@@ -50,14 +50,14 @@ class Reach:
         """A number for each edge of the graph, for the edges within reach; remembered as long as constant ones live."""
         if values.requires_grad:
             return values.index_select(0, self.edges)
-        found: tuple[int, Reach, Tensor] | None = _chosen.get(values)
-        if found is None or found[0] != values._version or found[1] is not self:
-            found = _chosen[values] = (values._version, self, values.index_select(0, self.edges))
-        return found[2]
+        found = _chosen.get(values)
+        if found is None or found[0] is not self:
+            found = _chosen.put(values, (self, values.index_select(0, self.edges)))
+        return found[1]
 
 
-_known: WeakIdKeyDictionary = WeakIdKeyDictionary()
-_chosen: WeakIdKeyDictionary = WeakIdKeyDictionary()
+_known: Attached[tuple[Tensor, int, Reach | None]] = Attached()
+_chosen: Attached[tuple[Reach, Tensor]] = Attached()
 
 
 def reach_of(graph: Graph, nodes: Tensor, steps: int) -> Reach | None:
@@ -73,10 +73,10 @@ def reach_of(graph: Graph, nodes: Tensor, steps: int) -> Reach | None:
     >>> reach_of(path, torch.arange(10), steps=1) is None
     True
     """
-    found: tuple[int, Tensor, int, Reach | None] | None = _known.get(nodes)
-    if found is None or found[0] != nodes._version or found[1] is not graph.indices or found[2] != steps:
-        found = _known[nodes] = (nodes._version, graph.indices, steps, _reach(graph, nodes.numpy(), steps))
-    return found[3]
+    found = _known.get(nodes)
+    if found is None or found[0] is not graph.indices or found[1] != steps:
+        found = _known.put(nodes, (graph.indices, steps, _reach(graph, nodes.numpy(), steps)))
+    return found[2]
 
 
 def _reach(graph: Graph, nodes: Array, steps: int) -> Reach | None:

@@ -98,47 +98,52 @@ class HPDEBlock(nn.Module):
         """Parts of :func:`hgde.kernels.warm_up` that training needs."""
         if not isinstance(self.flow.manifold, PoincareBall):
             return ()
-        if self._is_plain_iteration() and isinstance(self.flow.diffusivity, Attention):
+        if self.is_plain_iteration and isinstance(self.flow.diffusivity, Attention):
             return self.flow.diffusivity.kernels if self.flow.diffusivity.self_loops else ("attending",)
         if isinstance(self.method, HEuler):
             return self.flow.diffusivity.kernels if self.step == 1.0 else (*self.flow.diffusivity.kernels, "solver")
-        if self.flow.diffusivity.constant_in_time and self.flow.diffusivity.kernels == ("edge",) and self._recipe:
+        if self.flow.diffusivity.constant_in_time and self.flow.diffusivity.kernels == ("edge",) and self.recipe:
             return ("stages",)
         return (*self.flow.diffusivity.kernels, "solver", *(() if isinstance(self.method, HRK4) else ("transport",)))
 
     def reach(self, graph: Graph, nodes: Tensor, like: Tensor) -> Reach | None:
         """What the points of some nodes at time ``T`` depend on, where a start like this can be restricted to it."""
         flow, diffusivity = self.flow, self.flow.diffusivity
-        is_plain = self._is_plain_iteration() and isinstance(flow.manifold, PoincareBall) and is_eager()
-        if not (is_plain and isinstance(flow.activation, str) and nodes.dim() == 1 and use_fused("auto", like)):
+        is_plain = isinstance(flow.manifold, PoincareBall) and isinstance(flow.activation, str) and is_eager()
+        if not (is_plain and nodes.dim() == 1 and use_fused("auto", like)):
             return None
         weighs_edges = diffusivity.constant_in_time and diffusivity.kernels == ("edge",)
         attends = isinstance(diffusivity, Attention) and not diffusivity.self_loops
-        return reach_of(graph, nodes, int(self.time)) if weighs_edges or attends else None
+        if self.is_plain_iteration:
+            return reach_of(graph, nodes, int(self.time)) if weighs_edges or attends else None
+        recipe = self.recipe if weighs_edges else None
+        return None if recipe is None else reach_of(graph, nodes, recipe.plan.evaluations)
 
     def forward(self, z0: Tensor, graph: Graph, reach: Reach | None = None) -> Tensor:
         """Points at time ``T``, ``[N, d]``; with ``reach``, from starts of the nodes within it to those asked for."""
         bound = self._bind(z0, graph)
         flow, weights = self.flow, None if bound.operator is None else bound.operator.edges_alone
-        if self._is_plain_iteration() and bound.c is not None and weights is not None:
+        if self.is_plain_iteration and bound.c is not None and weights is not None:
             # heuler with steps of one is F applied T times; with constant weights one kernel call does them all.
             return diffuse_steps(
                 z0, graph, weights, bound.c, int(self.time), z0, flow.eta, flow.activation, reach=reach
             )
-        rule = flow.diffusivity.rule(graph, z0.dtype) if self._is_plain_iteration() and bound.c is not None else None
+        rule = flow.diffusivity.rule(graph, z0.dtype) if self.is_plain_iteration and bound.c is not None else None
         if rule is not None and bound.c is not None:
             attended = z0, graph, rule, bound.c, int(self.time), z0, flow.eta, flow.activation
             return attend_steps(*attended, reach=reach)
         if bound.c is not None and isinstance(weights, EdgeWeights) and isinstance(flow.activation, str):
-            recipe = self._recipe if follows(z0, weights) else None
+            recipe = self.recipe if follows(z0, weights) else None
             if recipe is not None:
-                return follow(z0, graph, weights, bound.c, recipe, z0, flow.eta, flow.activation)
+                return follow(z0, graph, weights, bound.c, recipe, z0, flow.eta, flow.activation, reach)
+        if reach is not None:
+            return self(reach.among_all(z0, graph), graph).index_select(0, reach.rows[: reach.counts[-1]])
         if torch.compiler.is_compiling() and not self.method.adaptive:
             return self._march(bound)
         return self.integrate(bound, [0.0, self.time]).final
 
     @property
-    def _recipe(self) -> Recipe | None:
+    def recipe(self) -> Recipe | None:
         """What the solver does, if it can be written down."""
         if self.gradient != "backprop" or torch.compiler.is_compiling():
             return None
@@ -156,7 +161,9 @@ class HPDEBlock(nn.Module):
             x, memory = result.state, result.memory
         return x
 
-    def _is_plain_iteration(self) -> bool:
+    @property
+    def is_plain_iteration(self) -> bool:
+        """Whether the solver is the flow applied over and over."""
         return isinstance(self.method, HEuler) and self.step == 1.0 and float(self.time).is_integer()
 
     def _bind(self, z0: Tensor, graph: Graph) -> BoundFlow:

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from hgde import randomness
-from hgde.diffusion import GraphFlow
 from hgde.geometry import Curvature, PoincareBall
 from hgde.graph import Features, Graph, SparseFeatures
 from hgde.kernels import Reach
 from hgde.kernels.backend import use_fused
-from hgde.kernels.ops import attending, decoding, diffusion, encoding
-from hgde.kernels.ops.arguments import report
+from hgde.kernels.ops import attending, decoding, diffusion, encoding, following
+from hgde.kernels.ops.arguments import needs_gradient, report
 from hgde.kernels.ops.register import itself, refuse_second
 from hgde.kernels.ops.sparse import draw_keys
 from hgde.kernels.weights import AttentionRule, EdgeWeights
@@ -32,6 +31,87 @@ _encode, _encode_backward = itself(encoding.encode), itself(encoding.encode_back
 _decode, _decode_backward = itself(decoding.decode), itself(decoding.decode_backward)
 _diffuse, _diffuse_backward = itself(diffusion.diffuse), itself(diffusion.diffuse_backward)
 _attend, _attend_backward = itself(attending.attend), itself(attending.attend_backward)
+_follow, _follow_backward = itself(following.follow), itself(following.follow_backward)
+
+
+class _Path(Protocol):
+    """From the encoded points to those at time ``T``, by one compiled operation."""
+
+    def forward(
+        self, start: Tensor, c: Tensor, eta: Tensor | None, scoring: Tensor | None
+    ) -> tuple[Tensor, tuple[Tensor, ...], Tensor]:
+        """The last state, what is kept for the gradient, and how many points were projected."""
+
+    def backward(
+        self, grad: Tensor, start: Tensor, c: Tensor, eta: Tensor | None, scoring: Tensor | None, kept: list[Tensor]
+    ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
+        """Gradients of the other arguments of :meth:`forward`."""
+
+
+@dataclass(frozen=True)
+class _Iterated:
+    """Steps of ``heuler`` with constant weights."""
+
+    weights: tuple[Tensor, None, None, Tensor | None, Tensor, Tensor]
+    steps: tuple[int, int, int]
+    keep: int
+    counts: tuple[int, ...]
+
+    def forward(self, start: Tensor, c: Tensor, eta: Tensor | None, scoring: Tensor | None) -> Any:
+        end, states, sums, projected = _diffuse(start, None, c, eta, *self.weights, *self.steps, self.keep, self.counts)
+        return end, (states, sums), projected
+
+    def backward(
+        self, grad: Tensor, start: Tensor, c: Tensor, eta: Tensor | None, scoring: Tensor | None, kept: list[Tensor]
+    ) -> Any:
+        given = (grad, start, None, c, eta, *self.weights, *kept, *self.steps, self.counts, False)
+        gstart, _, gc, geta, *_ = _diffuse_backward(*given)
+        return gstart, gc, geta, None
+
+
+@dataclass(frozen=True)
+class _Attended:
+    """Steps of ``heuler`` with attention."""
+
+    weights: tuple[Tensor | None, Tensor, Tensor]
+    steps: tuple[int, int, int, float]
+    keep: bool
+    counts: tuple[int, ...]
+
+    def forward(self, start: Tensor, c: Tensor, eta: Tensor | None, scoring: Tensor | None) -> Any:
+        given = (start, None, c, eta, scoring, *self.weights, *self.steps, self.keep, self.counts)
+        end, states, sums, projected = _attend(*given)
+        return end, (states, sums), projected
+
+    def backward(
+        self, grad: Tensor, start: Tensor, c: Tensor, eta: Tensor | None, scoring: Tensor | None, kept: list[Tensor]
+    ) -> Any:
+        given = (grad, start, None, c, eta, scoring, *self.weights, *kept, *self.steps, self.counts, False)
+        gstart, _, gc, geta, gscoring, _ = _attend_backward(*given)
+        return gstart, gc, geta, gscoring
+
+
+@dataclass(frozen=True)
+class _Followed:
+    """A solver's stages with constant weights."""
+
+    weights: tuple[Tensor, Tensor | None, Tensor, Tensor]
+    plan: tuple[Tensor, Tensor, Tensor]
+    steps: tuple[list[int], int, int]
+    counts: tuple[int, ...]
+    keep: bool
+
+    def forward(self, start: Tensor, c: Tensor, eta: Tensor | None, scoring: Tensor | None) -> Any:
+        given = (start, None, c, eta, *self.weights, *self.plan, *self.steps, self.counts, self.keep)
+        end, slots, sums, projected = _follow(*given)
+        return end, (slots, sums), projected
+
+    def backward(
+        self, grad: Tensor, start: Tensor, c: Tensor, eta: Tensor | None, scoring: Tensor | None, kept: list[Tensor]
+    ) -> Any:
+        given = (grad, start, None, c, eta, *self.weights, *self.plan, *kept, *self.steps, self.counts, False)
+        gstart, _, gc, geta, *_ = _follow_backward(*given)
+        return gstart, gc, geta, None
 
 
 @dataclass(frozen=True)
@@ -42,13 +122,7 @@ class _Way:
     encoding: tuple[float, int]
     source: Curvature
     target: Curvature
-    pattern: tuple[Tensor, Tensor]
-    edge: Tensor | None
-    extra: Tensor | None
-    steps: tuple[int, int, int]
-    keep: Any
-    slope: float
-    counts: tuple[int, ...]
+    path: _Path
 
 
 class _Straight(torch.autograd.Function):
@@ -60,17 +134,11 @@ class _Straight(torch.autograd.Function):
         c, c_out = way.source(), way.target()
         start, product, projected = _encode(*way.features, weight, bias, c, c_out, *way.encoding)
         report(projected)
-        given: tuple[Any, ...]
-        if scoring is None:
-            given = (start, None, c_out, eta, way.edge, None, None, way.extra, *way.pattern)
-            end, states, kept, projected = _diffuse(*given, *way.steps, way.keep, way.counts)
-        else:
-            given = (start, None, c_out, eta, scoring, way.edge, *way.pattern)
-            end, states, kept, projected = _attend(*given, *way.steps, way.slope, way.keep, way.counts)
+        end, kept, projected = way.path.forward(start, c_out, eta, scoring)
         report(projected)
         scores, decoded = _decode(end, matrix, shift, c_out)
         ctx.way, ctx.curvatures = way, (c, c_out)
-        ctx.save_for_backward(weight, bias, eta, scoring, matrix, shift, start, product, end, states, kept, decoded)
+        ctx.save_for_backward(weight, bias, eta, scoring, matrix, shift, start, product, end, decoded, *kept)
         result: Tensor = scores
         return result
 
@@ -79,16 +147,9 @@ class _Straight(torch.autograd.Function):
         if torch.is_grad_enabled():
             refuse_second("encode")
         way, (c, c_out) = ctx.way, ctx.curvatures
-        weight, bias, eta, scoring, matrix, shift, start, product, end, states, kept, decoded = ctx.saved_tensors
+        weight, bias, eta, scoring, matrix, shift, start, product, end, decoded, *kept = ctx.saved_tensors
         gend, gmatrix, gshift, gdecoder = _decode_backward(grad, end, matrix, shift, c_out, decoded)
-        gscoring: Tensor | None = None
-        if scoring is None:
-            given = (start, None, c_out, eta, way.edge, None, None, way.extra, *way.pattern, states, kept)
-            gstart, _, gflow, geta, *_ = _diffuse_backward(gend, *given, *way.steps, way.counts, False)
-        else:
-            given = (start, None, c_out, eta, scoring, way.edge, *way.pattern, states, kept)
-            found = _attend_backward(gend, *given, *way.steps, way.slope, way.counts, False)
-            gstart, _, gflow, geta, gscoring, _ = found
+        gstart, gflow, geta, gscoring = way.path.backward(gend, start, c_out, eta, scoring, kept)
         found = _encode_backward(gstart, *way.features, weight, bias, c, c_out, product, *way.encoding)
         gweight, gbias, gsource, gtarget = found
         slopes = way.source.slope(c, gsource), way.target.slope(c_out, gtarget + gflow + gdecoder)
@@ -121,27 +182,19 @@ def straight_scores(
         or not use_fused("auto", values, linear.weight, linear.bias, last.weight, last.bias)
     ):
         return None
-    weighed = _weights(flow, graph, reach, linear.weight)
-    if weighed is None:
+    chosen = _path(block, graph, reach, linear.weight)
+    if chosen is None:
         return None
     block.check(linear.weight, graph)
-    edge, extra, scoring, slope, keep = weighed
-    assert isinstance(flow.activation, str)
+    path, scoring = chosen
     bent = encoder.activation if encoder.bends_last else "identity"
-    codes, mode = diffusion.ACTIVATION_CODES, diffusion.MOVED if flow.eta is None else diffusion.RESIDUAL
     keys = draw_keys(randomness.generator()) if drops else None
     way = _Way(
         (values, keys, features.indptr, features.indices, reach.rows),
-        (encoder.dropout, codes[bent]),
+        (encoder.dropout, diffusion.ACTIVATION_CODES[bent]),
         source.curvature,
         target.curvature,
-        (reach.layout.indptr, reach.layout.indices),
-        edge,
-        extra,
-        (len(reach.counts) - 1, mode, codes[flow.activation]),
-        keep,
-        slope,
-        reach.counts,
+        path,
     )
     logs = (getattr(space.curvature, "log_scale", None) for space in (source, target))
     eta = flow.eta if flow.eta is None or isinstance(flow.eta, Tensor) else _three(flow.eta)
@@ -154,25 +207,32 @@ def _three(eta: tuple[float, ...]) -> Tensor:
     return torch.tensor(eta, dtype=torch.float64)
 
 
-def _weights(
-    flow: GraphFlow, graph: Graph, reach: Reach, like: Tensor
-) -> tuple[Tensor | None, Tensor | None, Tensor | None, float, Any] | None:
-    """Weights of edges and of the origin, scoring and slope of attention, and what the steps keep for the gradient;
-    none where weights of edges are trained."""
-    size, learns = reach.counts[0] * like.shape[1], torch.is_grad_enabled()
+def _path(block: HPDEBlock, graph: Graph, reach: Reach, like: Tensor) -> tuple[_Path, Tensor | None] | None:
+    """The block's operation with the scoring of its attention; none where weights of edges are trained."""
+    flow, learns, counts = block.flow, torch.is_grad_enabled(), reach.counts
+    is_small = diffusion.is_small(counts[0] * like.shape[1], graph.num_edges)
+    pattern = reach.layout.indptr, reach.layout.indices
+    assert isinstance(flow.activation, str)
+    mode = diffusion.MOVED if flow.eta is None else diffusion.RESIDUAL
+    form = mode, diffusion.ACTIVATION_CODES[flow.activation]
     rule: AttentionRule | None = flow.diffusivity.rule(graph, like.dtype)
     if rule is not None:
-        keep = learns and diffusion.is_small(size, graph.num_edges)
-        return None if rule.edge is None else reach.of_edges(rule.edge), None, rule.scoring, rule.negative_slope, keep
-    operator = flow.diffusivity(like, graph, flow.manifold)
-    weights = operator.edges_alone
-    if not isinstance(weights, EdgeWeights) or weights.values.requires_grad:
+        edge = None if rule.edge is None else reach.of_edges(rule.edge)
+        heard = (len(counts) - 1, *form, rule.negative_slope)
+        return _Attended((edge, *pattern), heard, learns and is_small, counts), rule.scoring
+    weights = flow.diffusivity(like, graph, flow.manifold).edges_alone
+    if not isinstance(weights, EdgeWeights) or needs_gradient(weights.values, weights.origin):
         return None
-    if weights.origin is not None and weights.origin.requires_grad:
-        return None
-    keeps = diffusion.ALL if diffusion.is_small(size, graph.num_edges) else diffusion.LAST
     extra = None if weights.origin is None else weights.origin.index_select(0, reach.rows)
-    return reach.of_edges(weights.values), extra, None, 0.0, keeps if learns else diffusion.NOTHING
+    values = reach.of_edges(weights.values)
+    if block.is_plain_iteration:
+        keep = (diffusion.ALL if is_small else diffusion.LAST) if learns else diffusion.NOTHING
+        return _Iterated((values, None, None, extra, *pattern), (len(counts) - 1, *form), keep, counts), None
+    assert block.recipe is not None
+    plan = block.recipe.plan
+    stages = plan.forward, plan.backward, plan.numbers
+    steps = following.shape_of(plan), *form
+    return _Followed((values, extra, *pattern), stages, steps, counts, learns and is_small), None
 
 
 def _is_watched(module: nn.Module) -> bool:

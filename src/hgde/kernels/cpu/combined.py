@@ -1,4 +1,4 @@
-"""The flow of rows that lie well inside the ball, and its gradient: two visits of a strip's rows instead of eight.
+"""Rows that lie well inside the ball: their flow, their exponential and the gradients, in two visits of a strip's rows.
 
 Everything from a tangent vector ``v`` at ``x`` to the residual with ``o`` is a combination of ``x``, ``v`` and ``o``,
 and of the gradient ``g`` on the way back, with factors that follow from the inner products of these. So rows are
@@ -53,6 +53,7 @@ from hgde.kernels.cpu.exponential import (
     sign,
 )  # fmt: skip
 from hgde.kernels.cpu.lanes import LANES, fma, larger, load, most, root, smaller, spread, store, total, wide
+from hgde.kernels.cpu.maps import put
 from hgde.kernels.cpu.scalars import SERIES_BELOW, tanh_ratio, tanh_ratio_near
 
 WELL_INSIDE = 0.03
@@ -99,6 +100,98 @@ def tanh_ratios(n: int, s: Any, c: float) -> None:
 
 
 @inlined
+def exp_factors(r: int, s: Any, c: float) -> tuple[float, float, float]:
+    """The moved point's ``ALONG_X x + ALONG_V v``, and its ``1 - c|x|^2``; follows :func:`tanh_ratios`."""
+    b, sech = s[B + r], s[SECH + r]
+    f = s[T + r] / b
+    across = c * (s[XX + r] + f * (2 * s[XV + r] + f * s[VV + r]))
+    den = b * sech + across
+    over = 1 / den
+    s[F + r], s[SPREAD + r], s[DEN + r] = f, across, den
+    # Of a moved point 1 - c|x|^2 is a product, and does not cancel.
+    return over * (b + across), over * b * f, b * sech * over
+
+
+@inlined
+def exp_factors_backward(
+    r: int, s: Any, c: float, g_x: float, g_v: float
+) -> tuple[float, float, float, float, float, float]:
+    """From inner products of ``x`` and ``v`` with the gradient ``g`` at the moved point: that at ``x`` is ``here g +
+    x_x x + x_v v``, at ``v`` it is ``F to_t g + x_v x + v_v v``. Returns ``here, to_t, x_x, x_v, v_v`` and the
+    curvature's."""
+    b, f, sech, across, over = s[B + r], s[F + r], s[SECH + r], s[SPREAD + r], 1 / s[DEN + r]
+    vv, l1 = s[VV + r], 1 / b
+    g_t, tv = g_x + f * g_v, s[XV + r] + f * vv
+    m = (g_t - sech * g_x) * over * over
+    g_spread, g_b = -b * m, across * m
+    g_sech = -(b * g_t + across * g_x) * over * b * over
+    g_f = b * over * g_v + 2 * c * g_spread * tv
+    g_q = g_f * l1 * s[SLOPE + r] - g_sech * s[T + r] * sech
+    g_b -= (g_f * f + 2 * g_q * s[Q + r]) * l1
+    g_c = across / c * g_spread + g_q * vv * l1 * l1 - s[XX + r] * g_b
+    to_t, t_t = over * b, 2 * c * g_spread
+    return to_t + over * across, to_t, t_t - 2 * c * g_b, t_t * f, 2 * c * g_q * l1 * l1 + f * t_t * f, g_c
+
+
+@inlined
+def exp_products(x: Any, v: Any, first: int, n: int, d: int, s: Any, c: float) -> float:
+    """Inner products and factors of ``exp_x(v)``; returns the least ``1 - c|x|^2`` of all points."""
+    for r in range(n):
+        xx, vv, xv = spread(0.0), spread(0.0), spread(0.0)
+        for k in range((first + r) * d, (first + r + 1) * d, LANES):
+            a, u = wide(x, k), wide(v, k)
+            xx = fma(a, a, xx)
+            vv = fma(u, u, vv)
+            xv = fma(a, u, xv)
+        s[XX + r], s[VV + r], s[XV + r] = total(xx), total(vv), total(xv)
+    tanh_ratios(n, s, c)
+    for r in range(rounded(n)):
+        s[ALONG_X + r], s[ALONG_V + r], s[LOW + r] = exp_factors(r, s, c)
+        s[LOW + r] = smaller(s[LOW + r], s[B + r])
+    low = 1.0
+    for r in range(n):
+        low = smaller(s[LOW + r], low)
+    return low
+
+
+@block
+def exp_inside(x: Any, v: Any, first: int, n: int, d: int, s: Any, c: float, out: Any) -> int:
+    """``out = exp_x(v)`` of a strip; 0 if that is left to the careful way."""
+    if not exp_products(x, v, first, n, d, s, c) >= WELL_INSIDE:
+        return 0
+    for r in range(n):
+        for k in range((first + r) * d, (first + r + 1) * d, LANES):
+            store(out, k, fma(s[ALONG_X + r], wide(x, k), s[ALONG_V + r] * wide(v, k)))
+    return 1
+
+
+@block
+def exp_inside_backward(
+    x: Any, v: Any, first: int, n: int, d: int, s: Any, c: float, g: Any, gx: Any, gv: Any, add_x: int, add_v: int,
+    partial: Any, line: int,
+) -> int:  # fmt: skip
+    """Gradients of ``x``, ``v`` and, in ``partial[line]``, of ``c``; 0 if that is left to the careful way."""
+    if not exp_products(x, v, first, n, d, s, c) >= WELL_INSIDE:
+        return 0
+    for r in range(n):
+        along_x, along_v = spread(0.0), spread(0.0)
+        for k in range((first + r) * d, (first + r + 1) * d, LANES):
+            along_x = fma(wide(g, k), wide(x, k), along_x)
+            along_v = fma(wide(g, k), wide(v, k), along_v)
+        s[GX + r], s[GV + r] = total(along_x), total(along_v)
+    for r in range(rounded(n)):
+        here, to_t, s[Z_X + r], s[Z_V + r], s[U_V + r], s[GC + r] = exp_factors_backward(r, s, c, s[GX + r], s[GV + r])
+        s[Z_G + r], s[U_G + r] = here, s[F + r] * to_t
+    for r in range(n):
+        partial[line] += s[GC + r]
+        for k in range((first + r) * d, (first + r + 1) * d, LANES):
+            e, a, u = wide(g, k), wide(x, k), wide(v, k)
+            put(gx, k, fma(s[Z_G + r], e, fma(s[Z_X + r], a, s[Z_V + r] * u)), add_x)
+            put(gv, k, fma(s[U_G + r], e, fma(s[Z_V + r], a, s[U_V + r] * u)), add_v)
+    return 1
+
+
+@inlined
 def factors(n: int, s: Any, e0: float, e1: float, e2: float, c: float) -> float:
     """The residual's ``F0 moved + F1 x + F2 o``; returns the least ``1 - c|x|^2`` of all points."""
     a0, a1, a2 = abs(e0), abs(e1), abs(e2)
@@ -107,16 +200,8 @@ def factors(n: int, s: Any, e0: float, e1: float, e2: float, c: float) -> float:
     tanh_ratios(n, s, c)
     for r in range(rounded(n)):
         xx, vv, xv, oo, xo, vo = s[XX + r], s[VV + r], s[XV + r], s[OO + r], s[XO + r], s[VO + r]
-        b, sech, b2 = s[B + r], s[SECH + r], 1 - c * oo
-        l1, l2 = 1 / b, 1 / b2
-        f = s[T + r] * l1
-        across = c * (xx + f * (2 * xv + f * vv))
-        den = b * sech + across
-        over = 1 / den
-        x, v = over * (b + across), over * b * f
-        # Of a moved point 1 - c|x|^2 is a product, and does not cancel.
-        b0 = b * sech * over
-        l0 = 1 / b0
+        b, b2, (x, v, b0) = s[B + r], 1 - c * oo, exp_factors(r, s, c)
+        l0, l1, l2 = 1 / b0, 1 / b, 1 / b2
         from_x = x - s0 * s1
         square = x * (x * xx + 2 * v * xv) + v * v * vv
         r01 = (from_x * (from_x * xx + 2 * v * xv) + v * v * vv) * l0 * l1
@@ -130,7 +215,7 @@ def factors(n: int, s: Any, e0: float, e1: float, e2: float, c: float) -> float:
         size = x_out * (x_out * xx + 2 * v_out * xv) + v_out * v_out * vv
         size += f2 * (f2 * oo + 2 * (x_out * xo + v_out * vo))
         s[LOW + r] = smaller(smaller(b, b0), smaller(b2, 1 - c * size))
-        s[F + r], s[SPREAD + r], s[DEN + r], s[ALONG_X + r], s[ALONG_V + r] = f, across, den, x, v
+        s[ALONG_X + r], s[ALONG_V + r] = x, v
         s[B0 + r], s[B2 + r], s[G01 + r], s[G02 + r], s[G12 + r] = b0, b2, r01, r02, r12
         s[F0 + r], s[F1 + r], s[F2 + r], s[BOTTOM + r], s[ROOT + r] = f0, f1, f2, bottom, between
     low = 1.0
@@ -187,24 +272,16 @@ def factors_backward(n: int, s: Any, e0: float, e1: float, e2: float, c: float) 
         at_x, at_v = m0 * x + m01, m0 * v
         g_x = f0 * s[GX + r] + at_x * xx + at_v * xv + m02 * xo
         g_v = f0 * s[GV + r] + at_x * xv + at_v * vv + m02 * vo
-        f, sech, across, over = s[F + r], s[SECH + r], s[SPREAD + r], 1 / s[DEN + r]
-        g_t, tv = g_x + f * g_v, xv + f * vv
-        m = (g_t - sech * g_x) * over * over
-        g_spread, g_b = -b * m, across * m
-        g_sech = -(b * g_t + across * g_x) * over * b * over
-        g_f = b * over * g_v + 2 * c * g_spread * tv
-        g_q = g_f * l1 * s[SLOPE + r] - g_sech * s[T + r] * sech
-        g_b -= (g_f * f + 2 * g_q * s[Q + r]) * l1
-        s[GC + r] = g_c + across * over_c * g_spread + g_q * vv * l1 * l1 - xx * g_b
-        to_t, t_t = over * b, 2 * c * g_spread
-        here = to_t + over * across
+        here, to_t, x_x, x_v, v_v, through = exp_factors_backward(r, s, c, g_x, g_v)
+        f = s[F + r]
+        s[GC + r] = g_c + through
         s[Z_G + r] = f1 + here * f0
-        s[Z_X + r] = m01 * x + m1 + here * at_x + t_t - 2 * c * g_b
-        s[Z_V + r] = m01 * v + here * at_v + t_t * f
+        s[Z_X + r] = m01 * x + m1 + here * at_x + x_x
+        s[Z_V + r] = m01 * v + here * at_v + x_v
         s[Z_O + r] = m12 + here * m02
         s[U_G + r] = f * to_t * f0
-        s[U_X + r] = f * (to_t * at_x + t_t)
-        s[U_V + r] = 2 * c * g_q * l1 * l1 + f * (to_t * at_v + t_t * f)
+        s[U_X + r] = f * to_t * at_x + x_v
+        s[U_V + r] = f * to_t * at_v + v_v
         s[U_O + r] = f * to_t * m02
         s[S_G + r] = f2
         s[S_X + r] = m02 * x + m12

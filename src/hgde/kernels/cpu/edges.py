@@ -152,6 +152,15 @@ def gather_edges(
             store(s, place, fma(-pushed, wide(z, (first + r) * d + k), b_i * load(s, place)))
 
 
+@inlined
+def keep_sums(first: int, n: int, d: int, s: Any, v: int, kept: Any, pulled: Any) -> None:
+    """What :func:`gather_edges` made, for the gradient."""
+    for r in range(n):
+        pulled[first + r] = s[PULLED + r]
+    for k in range(0, n * d, LANES):
+        store(kept, first * d + k, load(s, v + k))
+
+
 @block
 def gather_channels(
     first: int, n: int, last: int, indptr: Any, indices: Any, owners: Any, d: int, z: Any, b: Any, table: Any, index:
@@ -212,10 +221,7 @@ def step_edges(
             memo, 0, apart,
         )  # fmt: skip
         if keep != 0:
-            for r in range(n):
-                pulled[first + r] = s[PULLED + r]
-            for k in range(0, n * d, LANES):
-                store(kept, first * d + k, load(s, v + k))
+            keep_sums(first, n, d, s, v, kept, pulled)
         partial[part * PARTIALS + PROJECTED] += flow_strip(
             z, first, n, d, z0, s, v, moved, mode, code, e0, e1, e2, c, margin, out
         )

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakIdKeyDictionary
 
+from hgde.kernels.cpu.attached import Attached
 from hgde.kernels.cpu.sizes import strip_rows
 
 MAX_BLOCKS = 64
@@ -51,12 +51,13 @@ class Layout:
         self._wide = indptr.numpy(), indices.numpy()
         self.indptr, self.indices = (narrow(array) for array in self._wide)
         self.blocks = row_blocks(self._wide[0])
+        self.num_blocks, self.num_entries = self.blocks.numel() - 1, self.indices.numel()
         self._transposed: Transposed | None = None
         self._owners: Tensor | None = None
         self._reverse: Tensor | None = None
         self._most: dict[tuple[int, tuple[int, ...]], int] = {}
         self._stages: dict[tuple[int, ...], Tensor] = {}
-        self._rows: WeakIdKeyDictionary = WeakIdKeyDictionary()
+        self._rows: Attached[Rows] = Attached()
 
     @classmethod
     def of_arrays(cls, indptr: Array, indices: Array, reverse: Tensor) -> Layout:
@@ -65,17 +66,12 @@ class Layout:
         made = cls(torch.from_numpy(indptr), torch.from_numpy(indices))
         made._reverse = reverse
         made._transposed = Transposed(made.indptr, made.indices, reverse, made.blocks)
-        _layouts[made.indices] = (made.indices._version, made)
-        return made
+        return _layouts.put(made.indices, made)
 
     def is_of(self, indptr: Tensor, indices: Tensor) -> bool:
         """Whether the pattern is this one."""
         sizes = (indptr.numel(), indices.numel()) == (self.indptr.numel(), self.indices.numel())
         return sizes and torch.equal(self.indptr, indptr) and torch.equal(self.indices, indices)
-
-    @property
-    def num_blocks(self) -> int:
-        return self.blocks.numel() - 1
 
     def _by_column(self, columns: int) -> tuple[Array, Array, Array]:
         """The same entries grouped by column: ``(indptr, rows, order)``, sorted by row within a column."""
@@ -95,10 +91,8 @@ class Layout:
     def chosen(self, rows: Tensor | None, columns: int) -> Rows:
         """Some rows, or all, remembered as long as the tensor that names them lives."""
         key = self.indices if rows is None else rows
-        found: tuple[int, Rows] | None = self._rows.get(key)
-        if found is None or found[0] != key._version:
-            found = self._rows[key] = (key._version, self._chosen(rows, columns))
-        return found[1]
+        found = self._rows.get(key)
+        return self._rows.put(key, self._chosen(rows, columns)) if found is None else found
 
     def _chosen(self, rows: Tensor | None, columns: int) -> Rows:
         by, indptr = self.transposed(columns), self._wide[0]
@@ -130,7 +124,7 @@ class Layout:
             start, rows, order = self._by_column(len(indptr) - 1)
             is_mutual = np.array_equal(start, indptr) and np.array_equal(rows, indices)
             self._reverse = narrow(order if is_mutual else order[:0])
-        return self._reverse if len(self._reverse) == len(self.indices) else None
+        return self._reverse if self._reverse.numel() == self.num_entries else None
 
     def stages(self, counts: tuple[int, ...]) -> Tensor:
         """For each of some counts the blocks in which that many rows, the first, are worked, as many as there are of
@@ -161,43 +155,40 @@ def narrow(array: Array) -> Tensor:
     return torch.from_numpy(array.astype(np.int32))
 
 
-_layouts: WeakIdKeyDictionary = WeakIdKeyDictionary()
+_layouts: Attached[Layout] = Attached()
 #: The last ones. A compiled program makes the tensors of the same graph anew at every call.
 _recent: deque[Layout] = deque(maxlen=2)
-_narrowed: WeakIdKeyDictionary = WeakIdKeyDictionary()
-_reversed: WeakIdKeyDictionary = WeakIdKeyDictionary()
+_narrowed: Attached[Tensor] = Attached()
+_reversed: Attached[tuple[Tensor, Tensor]] = Attached()
 
 
 def layout_of(indptr: Tensor, indices: Tensor) -> Layout:
     """The layout of a CSR pattern, remembered as long as its ``indices`` live."""
-    found: tuple[int, Layout] | None = _layouts.get(indices)
-    if found is None or found[0] != indices._version:
-        equal = (layout for layout in tuple(_recent) if layout.is_of(indptr, indices))
-        layout = next(equal, None)
-        if layout is None:
-            layout = Layout(indptr.detach(), indices.detach())
-            _recent.append(layout)
-        found = _layouts[indices] = (indices._version, layout)
-    return found[1]
+    layout = _layouts.get(indices)
+    if layout is not None:
+        return layout
+    layout = next((recent for recent in tuple(_recent) if recent.is_of(indptr, indices)), None)
+    if layout is None:
+        layout = Layout(indptr.detach(), indices.detach())
+        _recent.append(layout)
+    return _layouts.put(indices, layout)
 
 
 def narrowed(index: Tensor) -> Tensor:
     """A tensor of whole numbers with 32 bits, remembered as long as it lives."""
-    found: tuple[int, Tensor] | None = _narrowed.get(index)
-    if found is None or found[0] != index._version:
-        found = _narrowed[index] = (index._version, index.detach().to(torch.int32).contiguous())
-    return found[1]
+    found = _narrowed.get(index)
+    return _narrowed.put(index, index.detach().to(torch.int32).contiguous()) if found is None else found
 
 
 def reversed_values(values: Tensor, reverse: Tensor) -> Tensor:
     """For each edge the value of its ``reverse``, remembered as long as the values live."""
-    found: tuple[int, Tensor, Tensor] | None = _reversed.get(values)
-    if found is None or found[0] != values._version or found[1] is not reverse:
+    found = _reversed.get(values)
+    if found is None or found[0] is not reverse:
         known = values.detach()
         there = known[reverse]
         # Often they are the same; two arrays would take twice the place in the cache.
-        found = _reversed[values] = (values._version, reverse, known if torch.equal(there, known) else there)
-    return found[2]
+        found = _reversed.put(values, (reverse, known if torch.equal(there, known) else there))
+    return found[1]
 
 
 def row_blocks(indptr: Array) -> Tensor:

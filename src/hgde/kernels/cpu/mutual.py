@@ -66,17 +66,19 @@ def leave_rows(first: int, n: int, d: int, b: Any, g: Any, s: Any, gz: int, gu: 
 
 @block
 def leave_bystanders(
-    begin: int, end: int, present: int, d: int, z: Any, b: Any, g: Any, nodes: Any, own: Any
+    part: int, parts: int, moved: Any, present: Any, earlier: Any, d: int, z: Any, b: Any, g: Any, nodes: Any, own: Any
 ) -> None:  # fmt: skip
-    """Rows that a step did not move, so that no gradient arrives there: those before ``present`` are neighbours of
-    moved ones, whose points count; the others are neighbours of these, and whatever is finite will do for them."""
-    for i in range(begin, end):
+    """Rows that a step did not move, so that no gradient arrives there: those that are ``present`` are neighbours of
+    ``moved`` ones, and their points count; the others are neighbours of these, and whatever is finite will do for them.
+    The three are blocks of rows; a part takes an even share of the rows beyond those moved."""
+    beyond, more = moved[parts], earlier[parts] - moved[parts]
+    for i in range(beyond + more * part // parts, beyond + more * (part + 1) // parts):
         nodes[2 * i], nodes[2 * i + 1] = 1.0, 0.0
-        if i < present:
+        if i < present[parts]:
             nodes[2 * i] = b[i]
         for k in range(0, d, LANES):
             point = zeros(g)
-            if i < present:
+            if i < present[parts]:
                 point = load(z, i * d + k)
             store(g, 2 * i * d + k, point)
             store(g, 2 * i * d + d + k, zeros(g))

@@ -10,6 +10,12 @@ while the strip is in cache.
 flow has -1. Backward, phases are (flow's argument, gradient of the result, gradient of the argument, whether that is
 added to, first and last map), and maps (kind, result's gradient, four arguments, their four gradients, for each of
 these whether it is added to, number of arguments, place of the first coefficient).
+
+Where only some rows of the end are asked for (:mod:`hgde.kernels.reach`) what a phase makes is needed of its first rows
+alone, of fewer from phase to phase; ``blocks`` then has a line for each phase, ``stage`` numbers apart, else ``stage``
+is 0. Gradients of other rows are never written and have to be zero.
+
+If ``keep``, every evaluation leaves its sums, and one more number for each row, in ``kept`` for the gradient.
 """
 
 from __future__ import annotations
@@ -17,7 +23,9 @@ from __future__ import annotations
 from typing import Any
 
 from hgde.compiler.dialect import Double, Doubles, Int, Ints, Reals, block, inlined, kernel
-from hgde.kernels.cpu.edges import conformal, gather_edges
+from hgde.kernels.cpu.combined import exp_inside, exp_inside_backward
+from hgde.kernels.cpu.edges import conformal, gather_edges, keep_sums
+from hgde.kernels.cpu.elementary import is_single, real
 from hgde.kernels.cpu.exponential import GC, exp_strip, exp_strip_backward
 from hgde.kernels.cpu.gradients import receive_edges, rows_edges, senders_edges
 from hgde.kernels.cpu.lanes import LANES, fma, load, spread, store, wide
@@ -30,7 +38,7 @@ from hgde.kernels.cpu.maps import (
     transport_backward_strip,
     transport_strip,
 )
-from hgde.kernels.cpu.mutual import leave_rows, mutual_edges
+from hgde.kernels.cpu.mutual import leave_bystanders, leave_rows, mutual_edges
 from hgde.kernels.cpu.phases import meet, next_part, offset, take
 from hgde.kernels.cpu.rows import flow_strip
 from hgde.kernels.cpu.sizes import (
@@ -80,11 +88,15 @@ def map_rows(
         if kind == ADD_UP:
             add_up(slots, size, plan, at, numbers, first, n, d)
         elif kind == EXPONENTIAL:
-            for k in range(0, n * d, LANES):
-                store(s, v + k, wide(y, first * d + k))
-            count += exp_strip(x, first, n, d, s, v, moved, c, margin)
-            for k in range(0, n * d, LANES):
-                store(out, first * d + k, load(s, moved + k))
+            done = 0
+            if is_single(real(0.0, x)):
+                done = exp_inside(x, y, first, n, d, s, c, out)
+            if done == 0:
+                for k in range(0, n * d, LANES):
+                    store(s, v + k, wide(y, first * d + k))
+                count += exp_strip(x, first, n, d, s, v, moved, c, margin)
+                for k in range(0, n * d, LANES):
+                    store(out, first * d + k, load(s, moved + k))
         elif kind == LOGARITHM:
             log_strip(x, y, first, n, d, c, margin, s, out)
         elif kind == TRANSPORT:
@@ -98,18 +110,20 @@ def map_rows(
 def forward(
     s: Doubles, sync: Ints, phases: Int, parts: Int, blocks: Ints, rows: Int, indptr: Ints, indices: Ints, owners: Ints,
     d: Int, slots: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int, code: Int, e0:
-    Double, e1: Double, e2: Double, c: Double, margin: Double, plan: Ints, numbers: Doubles, partial: Doubles,
+    Double, e1: Double, e2: Double, c: Double, margin: Double, plan: Ints, numbers: Doubles, partial: Doubles, stage:
+    Int, keep: Int, kept: Doubles,
 ) -> None:  # fmt: skip
     """Fill the slots, given the first one."""
     size, v, moved, strip = rows * d, BUFFERS, BUFFERS + STRIP * d, strip_rows(d)
     for phase in range(phases):
         at = PHASE_FORWARD * phase
         b_here, b_there = offset(b, phase % 2 * rows), offset(b, (phase + 1) % 2 * rows)
+        needed, known = offset(blocks, phase * stage), offset(kept, max(phase - 1, 0) * (size + rows))
         part = take(sync, phase, parts)
         while part < parts:
-            last = indptr[blocks[part + 1]] - 1
-            for first in range(blocks[part], blocks[part + 1], strip):
-                n = min(strip, blocks[part + 1] - first)
+            last = indptr[needed[part + 1]] - 1
+            for first in range(needed[part], needed[part + 1], strip):
+                n = min(strip, needed[part + 1] - first)
                 if plan[at] >= 0:
                     z, out = slot(slots, plan[at], size), slot(slots, plan[at + 1], size)
                     gather_edges(
@@ -133,6 +147,8 @@ def forward(
                         0,
                         0,
                     )
+                    if keep != 0:
+                        keep_sums(first, n, d, s, v, known, offset(known, size))
                     partial[part * PARTIALS + PROJECTED] += flow_strip(
                         z, first, n, d, z0, s, v, moved, mode, code, e0, e1, e2, c, margin, out
                     )
@@ -161,6 +177,11 @@ def exp_backward(
     add_v: int, partial: Any, line: int,
 ) -> None:  # fmt: skip
     """The gradient of ``exp_x(v)`` for a strip."""
+    done = 0
+    if is_single(real(0.0, x)):
+        done = exp_inside_backward(x, v, first, n, d, s, c, g, gx, gv, add_x, add_v, partial, line)
+    if done != 0:
+        return
     size = STRIP * d
     u, moved, gm, gz, gu = BUFFERS, BUFFERS + size, BUFFERS + 2 * size, BUFFERS + 3 * size, BUFFERS + 4 * size
     for k in range(0, n * d, LANES):
@@ -210,27 +231,30 @@ def go_back(
     owners: Any, d: int, slots: Any, b: Any, values: Any, origin: Any, anchored: int, z0: Any, mode: int, code: int,
     e0: float, e1: float, e2: float, c: float, margin: float, plan: Any, numbers: Any, partial: Any, grads: Any, g: Any,
     gz0: Any, gorigin: Any, wanted: int, gvalues: Any, tell: Any, apart: int, columns: int, cuts: Any, start: Any,
-    receivers: Any, order: Any, nodes: Any, own: Any, back: Any,
+    receivers: Any, order: Any, nodes: Any, own: Any, back: Any, stage: int, keep: int, kept: Any,
 ) -> None:  # fmt: skip
     """Both kernels below; each has some of the last arguments."""
     size, strip, room = rows * d, strip_rows(d), STRIP * d
     gz, gu = BUFFERS + 3 * room, BUFFERS + 4 * room
+    visited = offset(blocks, max(phases - 2, 0) * stage)
     part = take(sync, 0, parts)
     while part < parts:
-        conformal(blocks[part], blocks[part + 1], d, slot(slots, max(plan[0], 0), size), c, margin, b)
+        conformal(visited[part], visited[part + 1], d, slot(slots, max(plan[0], 0), size), c, margin, b)
         part = next_part(sync, 0, parts)
     meet(sync, 0, parts)
     for phase in range(phases):
-        at, first_phase = PHASE_BACKWARD * phase, 2 * phase + 1
+        at, first_phase, step = PHASE_BACKWARD * phase, 2 * phase + 1, phases - 1 - phase
+        moved, present = offset(blocks, step * stage), offset(blocks, max(step - 1, 0) * stage)
+        earlier, sums = offset(blocks, max(step - 2, 0) * stage), offset(kept, max(step - 1, 0) * (size + rows))
         z, into = slot(slots, plan[at], size), slot(grads, plan[at + 2], size)
         following, is_followed = slot(slots, plan[at + PHASE_BACKWARD], size) if phase < phases - 1 else z, 0
         if phase < phases - 1 and plan[at + PHASE_BACKWARD] >= 0:
             is_followed = 1
         part = take(sync, first_phase, parts)
         while part < parts:
-            last, line = indptr[blocks[part + 1]] - 1, part * PARTIALS
-            for first in range(blocks[part], blocks[part + 1], strip):
-                n = min(strip, blocks[part + 1] - first)
+            last, line = indptr[moved[part + 1]] - 1, part * PARTIALS
+            for first in range(moved[part], moved[part + 1], strip):
+                n = min(strip, moved[part + 1] - first)
                 map_rows_backward(
                     slots, grads, size, plan, plan[at + 4], plan[at + 5], numbers, first, n, d, s, c, margin, partial,
                     line,
@@ -239,8 +263,8 @@ def go_back(
                     known = BUFFERS + 7 * room - indptr[first]
                     rows_edges(
                         part, first, n, last, s, indptr, indices, owners, d, z, b, values, origin, anchored, z0, mode,
-                        code, e0, e1, e2, c, margin, 0, s, s, 1 - mutual, known, apart, slot(grads, plan[at + 1], size),
-                        g, gz0, gorigin, partial,
+                        code, e0, e1, e2, c, margin, keep, sums, offset(sums, size), 1 - mutual, known, apart,
+                        slot(grads, plan[at + 1], size), g, gz0, gorigin, partial,
                     )  # fmt: skip
                     if mutual:
                         leave_rows(first, n, d, b, g, s, gz, gu, nodes, own)
@@ -251,17 +275,19 @@ def go_back(
                         )  # fmt: skip
                         for k in range(0, n * d, LANES):
                             put(into, first * d + k, load(s, gz + k), plan[at + 3])
+            if plan[at] >= 0 and mutual:
+                leave_bystanders(part, parts, moved, present, earlier, d, z, b, g, nodes, own)
             part = next_part(sync, first_phase, parts)
         meet(sync, first_phase, parts)
         if plan[at] >= 0 and mutual:
             part = take(sync, first_phase + 1, parts)
             while part < parts:
                 mutual_edges(
-                    part, s, blocks, indptr, indices, owners, d, g, nodes, own, values, back, c, wanted, gvalues, into,
+                    part, s, present, indptr, indices, owners, d, g, nodes, own, values, back, c, wanted, gvalues, into,
                     plan[at + 3], partial,
                 )  # fmt: skip
                 if is_followed:
-                    conformal(blocks[part], blocks[part + 1], d, following, c, margin, b)
+                    conformal(earlier[part], earlier[part + 1], d, following, c, margin, b)
                 part = next_part(sync, first_phase + 1, parts)
             meet(sync, first_phase + 1, parts)
         if plan[at] >= 0 and not mutual:
@@ -287,7 +313,7 @@ def backward(
     go_back(
         0, s, sync, phases, parts, blocks, rows, indptr, indices, owners, d, slots, b, values, origin, anchored, z0,
         mode, code, e0, e1, e2, c, margin, plan, numbers, partial, grads, g, gz0, gorigin, wanted, gvalues, tell, apart,
-        columns, cuts, start, receivers, order, s, values, values,
+        columns, cuts, start, receivers, order, s, values, values, 0, 0, s,
     )  # fmt: skip
 
 
@@ -297,11 +323,11 @@ def backward_mutual(
     owners: Ints, d: Int, slots: Reals, b: Doubles, values: Reals, origin: Reals, anchored: Int, z0: Reals, mode: Int,
     code: Int, e0: Double, e1: Double, e2: Double, c: Double, margin: Double, plan: Ints, numbers: Doubles,
     partial: Doubles, grads: Reals, g: Reals, gz0: Reals, gorigin: Doubles, wanted: Int, gvalues: Reals,
-    nodes: Doubles, own: Reals, back: Reals,
+    nodes: Doubles, own: Reals, back: Reals, stage: Int, keep: Int, kept: Doubles,
 ) -> None:  # fmt: skip
     """:func:`backward` where every edge has its reverse, of weight ``back``; ``nodes`` and ``own`` are buffers."""
     go_back(
         1, s, sync, phases, parts, blocks, rows, indptr, indices, owners, d, slots, b, values, origin, anchored, z0,
         mode, code, e0, e1, e2, c, margin, plan, numbers, partial, grads, g, gz0, gorigin, wanted, gvalues, values, 0,
-        0, indices, indices, indices, indices, nodes, own, back,
+        0, indices, indices, indices, indices, nodes, own, back, stage, keep, kept,
     )  # fmt: skip

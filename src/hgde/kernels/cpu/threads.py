@@ -20,7 +20,6 @@ from itertools import pairwise
 from queue import SimpleQueue
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -81,6 +80,7 @@ class Room:
     def __init__(self, threads: int | None = None) -> None:
         self._threads = threads
         self._scratch = torch.zeros(0, dtype=torch.float64)
+        self._begin, self._count = 0, 0
         self._lent: dict[tuple[str, torch.dtype], Tensor] = {}
 
     @property
@@ -94,9 +94,10 @@ class Room:
     def buffers(self, size: int, count: int) -> list[int]:
         """Addresses of as many buffers of at least ``size`` doubles."""
         size = (size + 7) // 8 * 8
-        if self._scratch.numel() < size * count:
+        if self._count < size * count:
             self._scratch = torch.zeros(size * count, dtype=torch.float64)
-        return [self._scratch.data_ptr() + 8 * size * n for n in range(count)]
+            self._begin, self._count = self._scratch.data_ptr(), size * count
+        return [self._begin + 8 * size * n for n in range(count)]
 
     def lent(self, name: str, size: int, dtype: torch.dtype) -> Tensor:
         """See :func:`lent`."""
@@ -159,17 +160,17 @@ def run_together(
         threads = 1
     began = time.perf_counter()
     sync = _counters(phases, threads)
-    first = sync.ctypes.data
+    first = ctypes.addressof(sync)
     calls = [(own, first + 4 * LINE * n, *plain) for n, own in enumerate(room.buffers(scratch, threads))]
     _share(name, dtype, calls)
     if choice is not None:
         choice.learn(threads > 1, time.perf_counter() - began)
 
 
-def _counters(phases: int, threads: int) -> np.ndarray[Any, Any]:
+def _counters(phases: int, threads: int) -> Any:
     """Counters of the phases, see :func:`hgde.kernels.cpu.phases.counter`; the first lines tell each thread which it is
     and how many there are."""
-    sync = np.zeros((threads + phases * (threads + 1)) * LINE, np.int32)
+    sync = (ctypes.c_int32 * ((threads + phases * (threads + 1)) * LINE))()
     for n in range(threads):
         sync[n * LINE], sync[n * LINE + 1] = n, threads
     return sync

@@ -183,9 +183,7 @@ def backward_mutual(
                     for k in range(0, n * d, LANES):
                         store(s, at_gz + k, load(s, at_gz + k) + wide(gstart, first * d + k))
                 leave_rows(first, n, d, b, g, s, at_gz, at_gu, nodes, own)
-            beyond, more = moved[parts], earlier[parts] - moved[parts]
-            low, high = beyond + more * part // parts, beyond + more * (part + 1) // parts
-            leave_bystanders(low, high, present[parts], d, here, b, g, nodes, own)
+            leave_bystanders(part, parts, moved, present, earlier, d, here, b, g, nodes, own)
             part = next_part(sync, phase, parts)
         meet(sync, phase, parts)
         part = take(sync, phase + 1, parts)

@@ -131,11 +131,7 @@ def _fused_steps(
         weight, extra = weights.values, weights.origin
     else:
         weight = edge_values(graph, weights, "fused")
-    counts: tuple[int, ...] = ()
-    pattern = graph.indptr, graph.indices
-    if reach is not None:
-        weight, extra = reach.of_edges(weight), None if extra is None else extra.index_select(0, reach.rows)
-        pattern, counts = (reach.layout.indptr, reach.layout.indices), reach.counts
+    weight, extra, pattern, counts = _within(reach, graph, weight, extra)
     learns = needs_gradient(z, z0, c, eta, weight, scale, extra)
     keep = diffusion.what_to_keep(z, graph, index is not None) if learns else diffusion.NOTHING
     diffusion.prepare_for(z, graph, index is not None, learns)
@@ -145,6 +141,16 @@ def _fused_steps(
     report(projected)
     result: Tensor = out
     return result
+
+
+def _within(
+    reach: Reach | None, graph: Graph, weight: Tensor, extra: Tensor | None
+) -> tuple[Tensor, Tensor | None, tuple[Tensor, Tensor], tuple[int, ...]]:
+    """Weights of edges and of nodes, the pattern of the graph and counts of rows: all, or those within reach."""
+    if reach is None:
+        return weight, extra, (graph.indptr, graph.indices), ()
+    near = None if extra is None else extra.index_select(0, reach.rows)
+    return reach.of_edges(weight), near, (reach.layout.indptr, reach.layout.indices), reach.counts
 
 
 def tangent_sum(z: Tensor, graph: Graph, weights: LocalWeights, c: Tensor | float, backend: Backend = "auto") -> Tensor:
@@ -288,11 +294,15 @@ def follow(
     z0: Tensor | None = None,
     eta: Eta | None = None,
     activation: str = "identity",
+    reach: Reach | None = None,
 ) -> Tensor:
     """The last state of a solver's trajectory from ``z`` with weights that do not change, in one compiled call.
 
     Shapes as for :func:`diffuse`; ``recipe`` says what the solver does. Saved for the backward pass: what its maps were
-    given, about three states for each evaluation. Where :func:`follows` is false, call the solver itself.
+    given, about three states for each evaluation, and on small graphs its sums. Where :func:`follows` is false, call
+    the solver itself.
+
+    ``reach``, of as many steps as ``recipe.plan`` has evaluations, as for :func:`diffuse_steps`.
 
     >>> import torch
     >>> from hgde import Graph
@@ -305,14 +315,18 @@ def follow(
     >>> bool((end.norm(dim=1) < z.norm(dim=1)).all())      # the two have come closer
     True
     """
-    _check(z, graph, weights)
+    _check(z, graph, weights, reach)
     c, eta, plan = curvature(c, z), _eta(eta, z), recipe.plan
-    first = None if eta is None else (z if z0 is None else z0)
-    following.prepare_for(z, graph, needs_gradient(z, first, c, eta, *weight_tensors(weights)))
-    given = (z, first, c, eta, weights.values, weights.origin, graph.indptr, graph.indices)
+    _check_reach(reach, plan.evaluations)
+    first = None if eta is None or z0 is z else z0
+    learns = needs_gradient(z, first, c, eta, *weight_tensors(weights))
+    following.prepare_for(z, graph, learns)
+    weight, extra, pattern, counts = _within(reach, graph, weights.values, weights.origin)
+    given = (z, first, c, eta, weight, extra, *pattern)
     mode = diffusion.MOVED if eta is None else diffusion.RESIDUAL
     steps = (plan.forward, plan.backward, plan.numbers, following.shape_of(plan))
-    out, _, projected = following.follow(*given, *steps, mode, diffusion.ACTIVATION_CODES[activation])
+    code, keep = diffusion.ACTIVATION_CODES[activation], learns and following.keeps_sums(z, graph)
+    out, _, _, projected = following.follow(*given, *steps, mode, code, counts, keep)
     report(projected)
     result: Tensor = out
     return result

@@ -38,7 +38,7 @@ class _Attending:
         self.scoring = padded(scoring.T)
         self.edge = None if edge is None else edge.contiguous()
         self.most = self.layout.most_in_strip(self.path.width, self.path.counts)
-        self.work = self.path.work + 20 * self.heads * len(self.layout.indices)
+        self.work = self.path.work + 20 * self.heads * self.layout.num_entries
         self.buffers = scratch(self.path.width, self.most) + (2 + self.heads) * self.most + LANES
 
     def common(self, states: Tensor, kept: Tensor) -> tuple[Any, ...]:
@@ -50,7 +50,7 @@ class _Attending:
             *(len(states) + 1, layout.num_blocks, path.blocks, path.rows, layout.indptr, layout.indices),
             *(layout.owners, path.width, self.z, states, b, self.heads, self.scoring, scores, self.slope),
             *(int(self.edge is not None), pointer(self.edge), self.most, path.z0, path.mode, path.code, *path.eta),
-            *(path.c, path.margin, int(keeps), kept, len(layout.indices) if keeps else self.most),
+            *(path.c, path.margin, int(keeps), kept, layout.num_entries if keeps else self.most),
         )
 
 
@@ -99,7 +99,7 @@ def attend(
     args = (*pass_.common(states, kept), out, partial, pass_.path.stage)
     name = at_width(KERNELS[0], z.shape[1])
     run_together(name, z.dtype, steps + 1, blocks, steps * pass_.work, pass_.buffers, args)
-    return unpadded(out, z.shape[1]), states, kept, counted(partial[:, PROJECTED])
+    return unpadded(out, z.shape[1]), states, kept, counted(partial, PROJECTED)
 
 
 def _gradient_shapes(
@@ -127,7 +127,7 @@ def attend_backward(
     pass_ = _Attending(state, z0, c, eta, scoring, edge, indptr, indices, mode, code, slope, counts)
     layout, path, heads = pass_.layout, pass_.path, pass_.heads
     into, gz = Gradients(path, state, False, tells=True), pages.empty_like(state)
-    by, edges = layout.transposed(path.rows), len(layout.indices)
+    by, edges = layout.transposed(path.rows), layout.num_entries
     columns, cuts = (layout.num_blocks, path.blocks) if counts else (by.blocks.numel() - 1, by.blocks)
     gscores, each = pages.empty(path.rows * 2 * heads, torch.float64), pages.empty(edges * heads, z.dtype)
     if counts:

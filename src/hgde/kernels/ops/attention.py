@@ -14,7 +14,7 @@ from hgde.kernels.ops.register import LANES, like, operation
 
 
 def _work(layout: Layout, scores: Tensor) -> int:
-    return 20 * len(layout.indices) * scores.shape[1]
+    return 20 * layout.num_entries * scores.shape[1]
 
 
 def _buffer(layout: Layout, scores: Tensor) -> int:

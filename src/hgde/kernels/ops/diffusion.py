@@ -73,7 +73,7 @@ class Trajectory:
             self.weight, self.index = padded(weight), narrowed(index)
             self.scale = padded(scale)
             self.weights = (self.weight, self.index, *given, self.scale)
-        self.work = (len(self.layout.indices) + 8 * self.rows) * self.width
+        self.work = (self.layout.num_entries + 8 * self.rows) * self.width
 
     def end(self, state: Tensor) -> Tensor:
         """Where the last state goes."""
@@ -108,7 +108,7 @@ class Trajectory:
     ) -> Tensor:
         """The gradient at ``z`` from that at the end; the others are added to ``into``."""
         layout, gz, steps = self.layout, pages.empty_like(z), len(states) + 1
-        b, keep, apart = pages.empty(self.rows, torch.float64), len(kept), len(layout.indices)
+        b, keep, apart = pages.empty(self.rows, torch.float64), len(kept), layout.num_entries
         if self.reverse is None and kept.shape[1] == z.numel() + self.rows:
             keep, apart = 0, layout.most_in_strip(self.width)
         told, kernel = into.values, _KERNELS[self.channels][1]
@@ -144,7 +144,7 @@ class Gradients:
 
     def __init__(self, step: Trajectory, z: Tensor, wanted: bool, tells: bool = False, is_joined: bool = False) -> None:
         self.sums = lent("sums", 2 * z.numel(), z.dtype)
-        told = TOLD * len(step.layout.indices) if tells or step.reverse is None else 0
+        told = TOLD * step.layout.num_entries if tells or step.reverse is None else 0
         self.tell = lent("tell", told, z.dtype)
         has_start = step.mode == RESIDUAL and not is_joined
         self.z0 = torch.from_numpy(np.zeros_like(z.numpy())) if has_start else z
@@ -243,10 +243,10 @@ def diffuse(
     state, first = pages.settle(padded(z)), None if z0 is None else padded(z0)
     path = Trajectory(state, first, c, eta, weight, scale, index, extra, indptr, indices, mode, code, counts)
     states, out = pages.empty((steps - 1, *state.shape), state.dtype), path.end(state)
-    kept = pages.empty(kept_shape(keep, steps, len(state), state.shape[1], len(indices)), torch.float64)
+    kept = pages.empty(kept_shape(keep, steps, path.rows, path.width, path.layout.num_entries), torch.float64)
     partial = torch.zeros(path.layout.num_blocks, PARTIALS, dtype=torch.float64)
     path.forward(state, states, kept, out, partial)
-    projected = counted(partial[:, PROJECTED])
+    projected = counted(partial, PROJECTED)
     return unpadded(out, z.shape[1]), states, kept, projected
 
 
@@ -328,7 +328,7 @@ def advance(
     out, blocks = pages.empty_like(args[2]), args[0].numel() - 1
     partial = torch.zeros(blocks, PARTIALS, dtype=torch.float64)
     run("rows.advance", z.dtype, blocks, 8 * z.numel(), scratch(args[1]), (*args, out, partial))
-    return unpadded(out, z.shape[1]), counted(partial[:, PROJECTED])
+    return unpadded(out, z.shape[1]), counted(partial, PROJECTED)
 
 
 @operation(

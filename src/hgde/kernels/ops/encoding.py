@@ -69,14 +69,14 @@ def encode(
     chosen, width = layout.chosen(rows, weight.shape[0]), dense.shape[1]
     parts, count = chosen.blocks.numel() - 1, chosen.rows.numel()
     product = pages.empty((count, width), dense.dtype)
-    out, partial = pages.empty_like(product), torch.zeros(parts, dtype=torch.float64)
+    out, partial = pages.empty_like(product), torch.zeros(parts, 1, dtype=torch.float64)
     args = (
         *(parts, chosen.blocks, chosen.rows, layout.indptr, layout.indices, kept, *_dropping(keys, p), width, dense),
         *(*_spaces(bias, c, c_out, code), product, out, partial),
     )
     work = (chosen.columns.order.numel() + 4 * count) * width
     run_together("encoder.forward", dense.dtype, 1, parts, work, encoder_scratch(width), args)
-    return unpadded(out, weight.shape[1]), product, counted(partial)
+    return unpadded(out, weight.shape[1]), product, counted(partial, 0)
 
 
 @operation(

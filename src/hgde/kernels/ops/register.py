@@ -153,9 +153,9 @@ def ordered_total(lines: Tensor) -> np.ndarray[Any, Any]:
     return total
 
 
-def counted(partial: Tensor) -> Tensor:
-    """How many points were projected, from the counts of blocks."""
-    return torch.from_numpy(np.array(partial.numpy().sum(), np.int64))
+def counted(partial: Tensor, place: int) -> Tensor:
+    """How many points were projected, from the counts that blocks have at a place."""
+    return torch.from_numpy(np.array(partial.numpy()[:, place].sum(), np.int64))
 
 
 def told(values: Any, to: Tensor) -> Tensor:

@@ -1,10 +1,14 @@
 """Trajectories to the last states of some nodes: the same as all rows, selected at the end."""
 
+import gc
+import weakref
+
 import pytest
 import torch
 
 from hgde.graph import Graph
 from hgde.kernels import AttentionRule, ChannelWeights, EdgeWeights, attend_steps, diffuse_steps, reach_of
+from hgde.kernels.cpu.layout import layout_of
 from kernels.graphs import awkward, points, vectors
 
 ETA = (1.0, 0.6, -0.3)
@@ -122,3 +126,12 @@ def test_refusals():
     edges = EdgeWeights(torch.ones(graph.num_edges).double())
     with pytest.raises(ValueError, match="2 steps"):
         diffuse_steps(z[reach.rows], graph, edges, 1.0, 3, reach=reach)
+
+
+def test_what_was_worked_out_for_nodes_goes_with_them():
+    graph, nodes = tree(), ASKED.clone()
+    layout = weakref.ref(layout_of(*reach_of(graph, nodes, 2).pattern))
+    assert layout() is not None
+    del nodes
+    gc.collect()
+    assert layout() is None

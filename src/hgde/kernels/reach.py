@@ -16,7 +16,7 @@ from torch import Tensor
 
 from hgde.graph import Graph
 from hgde.kernels.cpu.attached import Attached
-from hgde.kernels.cpu.layout import Layout, layout_of, narrow
+from hgde.kernels.cpu.layout import laid_out, layout_of, narrow
 
 Array = np.ndarray[Any, Any]
 WORTH = 0.9
@@ -40,7 +40,7 @@ class Reach:
     rows: Tensor
     edges: Tensor
     counts: tuple[int, ...]
-    layout: Layout
+    pattern: tuple[Tensor, Tensor]
 
     def among_all(self, z: Tensor, graph: Graph) -> Tensor:
         """The rows at their places among all nodes of the graph; the others, which nothing depends on, are zero."""
@@ -102,8 +102,8 @@ def _reach(graph: Graph, nodes: Array, steps: int) -> Reach | None:
     place[rows], number[edges] = np.arange(len(rows)), np.arange(len(edges))
     start = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=len(rows)))])
     reverse = narrow(number[whole.reverse.numpy()[edges]])
-    layout = Layout.of_arrays(start, place[indices[edges]], reverse)
-    return Reach(torch.from_numpy(rows), torch.from_numpy(edges), tuple(counts.tolist()), layout)
+    pattern = laid_out(start, place[indices[edges]], reverse)
+    return Reach(torch.from_numpy(rows), torch.from_numpy(edges), tuple(counts.tolist()), pattern)
 
 
 def _distances(indptr: Array, indices: Array, nodes: Array, steps: int) -> Array:

@@ -211,7 +211,6 @@ def _path(block: HPDEBlock, graph: Graph, reach: Reach, like: Tensor) -> tuple[_
     """The block's operation with the scoring of its attention; none where weights of edges are trained."""
     flow, learns, counts = block.flow, torch.is_grad_enabled(), reach.counts
     is_small = diffusion.is_small(counts[0] * like.shape[1], graph.num_edges)
-    pattern = reach.layout.indptr, reach.layout.indices
     assert isinstance(flow.activation, str)
     mode = diffusion.MOVED if flow.eta is None else diffusion.RESIDUAL
     form = mode, diffusion.ACTIVATION_CODES[flow.activation]
@@ -219,7 +218,7 @@ def _path(block: HPDEBlock, graph: Graph, reach: Reach, like: Tensor) -> tuple[_
     if rule is not None:
         edge = None if rule.edge is None else reach.of_edges(rule.edge)
         heard = (len(counts) - 1, *form, rule.negative_slope)
-        return _Attended((edge, *pattern), heard, learns and is_small, counts), rule.scoring
+        return _Attended((edge, *reach.pattern), heard, learns and is_small, counts), rule.scoring
     weights = flow.diffusivity(like, graph, flow.manifold).edges_alone
     if not isinstance(weights, EdgeWeights) or needs_gradient(weights.values, weights.origin):
         return None
@@ -227,12 +226,12 @@ def _path(block: HPDEBlock, graph: Graph, reach: Reach, like: Tensor) -> tuple[_
     values = reach.of_edges(weights.values)
     if block.is_plain_iteration:
         keep = (diffusion.ALL if is_small else diffusion.LAST) if learns else diffusion.NOTHING
-        return _Iterated((values, None, None, extra, *pattern), (len(counts) - 1, *form), keep, counts), None
+        return _Iterated((values, None, None, extra, *reach.pattern), (len(counts) - 1, *form), keep, counts), None
     assert block.recipe is not None
     plan = block.recipe.plan
     stages = plan.forward, plan.backward, plan.numbers
     steps = following.shape_of(plan), *form
-    return _Followed((values, extra, *pattern), stages, steps, counts, learns and is_small), None
+    return _Followed((values, extra, *reach.pattern), stages, steps, counts, learns and is_small), None
 
 
 def _is_watched(module: nn.Module) -> bool:

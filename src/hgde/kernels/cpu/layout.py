@@ -59,15 +59,6 @@ class Layout:
         self._stages: dict[tuple[int, ...], Tensor] = {}
         self._rows: Attached[Rows] = Attached()
 
-    @classmethod
-    def of_arrays(cls, indptr: Array, indices: Array, reverse: Tensor) -> Layout:
-        """Of a pattern in which every entry has its reverse, rows in any order; :func:`layout_of` its narrow indices
-        gives it back."""
-        made = cls(torch.from_numpy(indptr), torch.from_numpy(indices))
-        made._reverse = reverse
-        made._transposed = Transposed(made.indptr, made.indices, reverse, made.blocks)
-        return _layouts.put(made.indices, made)
-
     def is_of(self, indptr: Tensor, indices: Tensor) -> bool:
         """Whether the pattern is this one."""
         sizes = (indptr.numel(), indices.numel()) == (self.indptr.numel(), self.indices.numel())
@@ -172,6 +163,16 @@ def layout_of(indptr: Tensor, indices: Tensor) -> Layout:
         layout = Layout(indptr.detach(), indices.detach())
         _recent.append(layout)
     return _layouts.put(indices, layout)
+
+
+def laid_out(indptr: Array, indices: Array, reverse: Tensor) -> tuple[Tensor, Tensor]:
+    """A pattern in which every entry has its reverse, rows in any order, with 32 bits; :func:`layout_of` knows it."""
+    made = Layout(torch.from_numpy(indptr), torch.from_numpy(indices))
+    made._reverse = reverse
+    made._transposed = Transposed(made.indptr, made.indices, reverse, made.blocks)
+    handle = made.indices.detach()  # another object than the layout's own, which would keep itself alive
+    _layouts.put(handle, made)
+    return made.indptr, handle
 
 
 def narrowed(index: Tensor) -> Tensor:

@@ -150,7 +150,7 @@ def _within(
     if reach is None:
         return weight, extra, (graph.indptr, graph.indices), ()
     near = None if extra is None else extra.index_select(0, reach.rows)
-    return reach.of_edges(weight), near, (reach.layout.indptr, reach.layout.indices), reach.counts
+    return reach.of_edges(weight), near, reach.pattern, reach.counts
 
 
 def tangent_sum(z: Tensor, graph: Graph, weights: LocalWeights, c: Tensor | float, backend: Backend = "auto") -> Tensor:
@@ -385,7 +385,7 @@ def attend_steps(
         edge, pattern = rule.edge, (graph.indptr, graph.indices)
         if reach is not None:
             edge = None if edge is None else reach.of_edges(edge)
-            pattern, counts = (reach.layout.indptr, reach.layout.indices), reach.counts
+            pattern, counts = reach.pattern, reach.counts
         given = (z, None if eta is None or z0 is z else z0, c, eta, rule.scoring, edge, *pattern)
         code = diffusion.ACTIVATION_CODES[activation]
         out, *_, projected = attending.attend(*given, steps, mode, code, rule.negative_slope, keep, counts)

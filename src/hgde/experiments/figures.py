@@ -192,7 +192,7 @@ def _disk(store: Store) -> Figure | None:
     records = _results(store, "figures/disk")
     if not records:
         return None
-    figure, axes = _figure(5.2 * len(records), 5.4, len(records))
+    figure, axes = _figure(5.2 * len(records), 5.6, len(records))
     for place, (name, record) in zip(axes, records.items(), strict=True):
         draw_weights(place, record)
         place.set_title(f"{name}: local blue, global red" if record["global"] else f"{name}: local weights")
@@ -200,7 +200,7 @@ def _disk(store: Store) -> Figure | None:
 
 
 def draw_weights(axes: Axes, record: dict[str, Any]) -> None:
-    """Points of the disk, coloured by class, and the weights between them as geodesics."""
+    """Points of the disk, coloured by class, and the weights between them as geodesics, their widths on one scale."""
     import torch
     from matplotlib.collections import LineCollection
     from matplotlib.patches import Circle
@@ -209,13 +209,13 @@ def draw_weights(axes: Axes, record: dict[str, Any]) -> None:
 
     points = np.array(record["points"])
     axes.add_patch(Circle((0, 0), 1.0, facecolor="#fbfaf7", edgecolor="#444444", linewidth=1.0))
-    for kind, colour in (("local", BLUE), ("global", RED)):
+    largest = max(entry[2] for kind in ("local", "global") for entry in record[kind])
+    for kind, colour in (("global", RED), ("local", BLUE)):
         if record[kind]:
             pairs = np.array([entry[:2] for entry in record[kind]], dtype=np.int64).T
-            weights = np.array([entry[2] for entry in record[kind]])
-            share = weights / max(weights.max(), 1e-12)
+            shares = np.array([entry[2] for entry in record[kind]]) / largest
             lines = geodesics(torch.from_numpy(points), torch.from_numpy(pairs))
-            collection = LineCollection(list(lines), linewidths=0.2 + 1.8 * share, colors=colour, alpha=0.35)
+            collection = LineCollection(list(lines), linewidths=0.2 + 1.8 * shares, colors=colour, alpha=0.35)
             axes.add_collection(collection)
     axes.scatter(points[:, 0], points[:, 1], c=record["labels"], cmap="tab10", s=10, zorder=3, linewidths=0)
     axes.set_xlim(-1.02, 1.02)

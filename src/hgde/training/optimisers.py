@@ -67,11 +67,16 @@ class Optimisers:
             parameter.grad = None
 
     def clip(self, longest: float) -> None:
-        """Shorten the gradient of all parameters together to a length, where it is longer."""
-        gradients = [parameter.grad for parameter in self._parameters if parameter.grad is not None]
-        length = get_total_norm(gradients)
-        if not float(longest / (length + 1e-6)) >= 1:  # also where it is not a number
-            clip_grads_with_norm_(self._parameters, longest, length)
+        """Shorten the gradient of all points together, and that of everything else, to a length where it is longer.
+
+        A point's coordinates are those of the unit ball: where space is nearly flat its gradient is longer than all
+        others by ``1 / sqrt(c)``, and shortened with it they would be left to weight decay.
+        """
+        for part in self.parts.values():
+            parameters = [parameter for group in part.param_groups for parameter in group["params"]]
+            length = get_total_norm([parameter.grad for parameter in parameters if parameter.grad is not None])
+            if not float(longest / (length + 1e-6)) >= 1:  # also where it is not a number
+                clip_grads_with_norm_(parameters, longest, length)
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors: dict[str, Tensor] = {}

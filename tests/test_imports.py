@@ -12,14 +12,15 @@ import hgde
 SOURCE = Path(hgde.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 
-_BASE = {"files", "registry", "sections", "randomness", "progress"}
+_BASE = {"files", "registry", "sections", "randomness", "progress", "spelling"}
 _NUMERIC = _BASE | {"geometry", "graph", "solvers", "kernels", "diffusion", "compiler"}
 _LEARNED = _NUMERIC | {"data", "models", "tasks", "training"}
 _USED = _LEARNED | {"pipeline"}
 ALLOWED = {
     "files": set(),
-    "registry": set(),
-    "sections": {"registry"},
+    "spelling": set(),
+    "registry": {"spelling"},
+    "sections": {"registry", "spelling"},
     "randomness": set(),
     "progress": set(),
     "geometry": _BASE,

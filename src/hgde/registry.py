@@ -8,7 +8,6 @@ Modules whose name starts with an underscore are helpers and hold no entries.
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,8 @@ from importlib.metadata import EntryPoint, entry_points
 from pkgutil import iter_modules
 from threading import get_ident
 from typing import Any, Generic, TypeVar
+
+from hgde.spelling import closest
 
 T = TypeVar("T")
 
@@ -201,8 +202,8 @@ class Registry(Generic[T]):
 
     def _unknown(self, key: str) -> str:
         names = self.names()
-        near = difflib.get_close_matches(key[:60], names, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? There are" if near else "there are"
+        near = closest(key, names)
+        hint = f"did you mean {near!r}? There are" if near else "there are"
         return (
             f"unknown {self.noun} {key[:60]!r}; {hint} {', '.join(names)} (`hgde list {self.plural}`), or name "
             'your own as "package.module:Name"'

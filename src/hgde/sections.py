@@ -10,7 +10,6 @@ A setting that cannot act, given the others, is refused when someone gives it, a
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 import math
 import operator
@@ -21,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from hgde.registry import Registry, RegistryError
+from hgde.spelling import closest
 
 S = TypeVar("S", bound="Section")
 NAME = "name"
@@ -345,9 +345,9 @@ def _declared(spec: dataclasses.Field[Any]) -> Declaration | None:
 
 
 def _unknown_key(path: str, key: str, known: Mapping[str, Any], owner: str) -> str:
-    near = difflib.get_close_matches(key[:60], known, n=1, cutoff=0.5)
+    near = closest(key, known)
     whose = f"{owner} has no such setting" if owner else "there is no such setting"
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    hint = f"did you mean {near!r}? " if near else ""
     takes = f"it takes {', '.join(known)}" if owner else f"there are {', '.join(known)}"
     return f"unknown setting {shown(path)}: {whose}; {hint}{takes if known else 'it takes none'}"
 
@@ -384,8 +384,8 @@ def _checked(kind: type[Section], spec: dataclasses.Field[Any], value: Any) -> A
 
 def _check_choices(name: str, declaration: Declaration, value: Any) -> None:
     if declaration.choices and value not in declaration.choices:
-        near = difflib.get_close_matches(str(value), declaration.choices, n=1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        near = closest(str(value), declaration.choices)
+        hint = f" (did you mean {near!r}?)" if near else ""
         raise SettingsError(f"{name} must be one of {', '.join(declaration.choices)}, got {shown(value)}{hint}")
 
 

@@ -55,8 +55,8 @@ def test_get_from_a_folder(run, data_folder, data_file):
 def test_info_measures_a_csv_graph(run, tmp_path):
     edges, nodes = tmp_path / "edges.csv", tmp_path / "nodes.csv"
     edges.write_text("source,target,since\na,b,1\nb,c,2\nc,d,3\nd,a,4\n")
-    nodes.write_text("id,label\na,x\nb,x\nc,\nd,y\n")
-    result = run("info", "--edges", edges, "--nodes", nodes)
+    nodes.write_text("id,species\na,x\nb,x\nc,\nd,y\n")
+    result = run("info", "--edges", edges, "--nodes", nodes, "--label-column", "species")
     assert result.exit_code == 0, result.output
     words = " ".join(result.output.replace("│", " ").split())
     for shown in (
@@ -73,7 +73,7 @@ def test_info_measures_a_csv_graph(run, tmp_path):
     ("arguments", "words"),
     [
         (["info"], "name a data set with --data"),
-        (["info", "--data", "cora", "--edges", "x.csv"], "name a data set with --data"),
+        (["info", "--data", "cora", "--edges", "x.csv"], "name one or the other"),
         (["info", "--data", "coraa"], "Did you mean cora"),
         (["data", "info", "nothing"], "no data set is called 'nothing'"),
         (["info", "--edges", "missing.csv"], "missing.csv: no such file"),

@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 
 import typer
 
 from hgde.cli.errors import friendly
+from hgde.cli.options import with_settings
+from hgde.pipeline import Settings
 
 
 @friendly
+@partial(with_settings, sections=("data",), without=("protocol", "split", "split_column"))
 def info(
-    data: Annotated[str | None, typer.Option("--data", help="Name of a registered data set.")] = None,
-    edges: Annotated[Path | None, typer.Option("--edges", help="Your own graph: file of edges.")] = None,
-    nodes: Annotated[Path | None, typer.Option("--nodes", help="Your own graph: table of nodes.")] = None,
-    data_root: Annotated[Path | None, typer.Option("--data-root", help="Folder with data files.")] = None,
+    settings: Settings,
+    given: dict[str, Any],
     samples: Annotated[int, typer.Option("--samples", min=2, help="4-tuples drawn for the hyperbolicity.")] = 50_000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the draw.")] = 0,
 ) -> None:
-    """Measure a graph: counts, components, degrees, homophily, Gromov hyperbolicity."""
+    """Measure a graph: counts, components, degrees, homophily, Gromov hyperbolicity.
+
+    [bold]Examples[/bold]
+
+      hgde info --data cora
+      hgde info --edges edges.csv --nodes nodes.csv --label-column species
+    """
     from rich.console import Console
     from rich.table import Table
 
-    from hgde.data import DataError, load, read_graph
+    from hgde.data import DataError, open_dataset
     from hgde.graph.measures.hyperbolicity import hyperbolicity
     from hgde.graph.measures.statistics import graph_statistics
 
-    if (data is None) == (edges is None):
+    if len({"name", "edges"} & set(given.get("data", {}))) != 1:
         raise DataError("name a data set with --data NAME, or your own graph with --edges FILE [--nodes FILE]")
-    dataset = load(data, data_root) if data is not None else read_graph(edges, nodes)
+    dataset = open_dataset(settings.data, read_split=False)
     measured = graph_statistics(dataset.graph, dataset.labels)
     delta = hyperbolicity(dataset.graph, samples, seed)
     labelled = 0 if dataset.labels is None else int((dataset.labels >= 0).sum())

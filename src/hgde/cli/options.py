@@ -35,13 +35,19 @@ Modules = Annotated[
 _PANELS = {"data": "Data", "preprocessing": "Preprocessing", "task": "Task", "model": "Model", "training": "Training"}
 
 
-def with_settings(command: Callable[..., None], sections: tuple[str, ...] = ()) -> Callable[..., None]:
+def with_settings(
+    command: Callable[..., None], sections: tuple[str, ...] = (), without: tuple[str, ...] = ()
+) -> Callable[..., None]:
     """Give a command an option for every setting of the default model; it receives them, merged, as ``settings``.
 
     It also receives ``given``: the nested values that the user gave, in a file or as options. With ``sections``, there
-    are options for the settings of these alone.
+    are options for the settings of these alone, and for none of those ``without`` names.
     """
-    flat = {name: leaf for name, leaf in default_flat_settings().items() if not sections or leaf.section in sections}
+    flat = {
+        name: leaf
+        for name, leaf in default_flat_settings().items()
+        if (not sections or leaf.section in sections) and name not in without
+    }
     own = inspect.signature(command, eval_str=True).parameters
     parameters = [p for name, p in own.items() if name not in ("settings", "given")]
     parameters += [_keyword("settings_file", SettingsFile), _keyword("assignments", Assignments)]

@@ -6,7 +6,6 @@ nothing else in the package looks at a data set's name.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from hgde.data.errors import DataError
 from hgde.data.splits.nodes import SplitRule
 from hgde.registry import Registry
+from hgde.spelling import closest
 
 if TYPE_CHECKING:
     from hgde.data.dataset import Dataset
@@ -166,8 +166,8 @@ def find_spec(name: str) -> DatasetSpec:
     for _, spec in DATASETS.items():
         if wanted in (_plain(spec.name), *(_plain(alias) for alias in spec.aliases)):
             return spec
-    close = difflib.get_close_matches(wanted, [_plain(known) for known in DATASETS], n=1)
-    hint = f" Did you mean {close[0]}?" if close else ""
+    near = closest(wanted, [_plain(known) for known in DATASETS], cutoff=0.6)
+    hint = f" Did you mean {near}?" if near else ""
     raise DataError(f"no data set is called {name!r}.{hint} There are: {', '.join(DATASETS)}")
 
 

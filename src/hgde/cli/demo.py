@@ -28,13 +28,17 @@ def demo(
 
     from rich.console import Console
 
-    from hgde.experiments.jobs import Crew
+    from hgde.experiments.demo_kernels import begin_to_compile
+    from hgde.experiments.jobs import CAN_FORK, Crew, one_thread
 
-    with Crew((workers or os.cpu_count() or 1) - 1) as crew:
-        crew.begin()
+    begin_to_compile()
+    with one_thread(), Crew((workers or os.cpu_count() or 1) - 1) as crew:
+        if not CAN_FORK:
+            crew.begin()
         from hgde.experiments.demo import count_runs, run_demo
         from hgde.progress import bar
 
+        crew.begin()
         with bar("demo: runs", count_runs(), quiet=quiet or as_json) as advance:
             result = run_demo(out, crew=crew, on_run=lambda done: advance())
     if as_json:

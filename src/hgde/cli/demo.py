@@ -31,13 +31,14 @@ def demo(
     from hgde.experiments.demo_kernels import begin_to_compile
     from hgde.experiments.jobs import CAN_FORK, Crew, one_thread
 
-    begin_to_compile()
     with one_thread(), Crew((workers or os.cpu_count() or 1) - 1) as crew:
+        begin_to_compile()
         if not CAN_FORK:
             crew.begin()
-        from hgde.experiments.demo import count_runs, run_demo
+        from hgde.experiments.demo import count_runs, load_libraries, run_demo
         from hgde.progress import bar
 
+        load_libraries()
         crew.begin()
         with bar("demo: runs", count_runs(), quiet=quiet or as_json) as advance:
             result = run_demo(out, crew=crew, on_run=lambda done: advance())

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from hgde.experiments.store import Store
 from hgde.experiments.systems import System, find_system, settings_of
 from hgde.experiments.table import Comparison, make_rows
 from hgde.experiments.work import WORK
+from hgde.registry import REGISTRIES
 
 SYSTEMS = ("hgde", "hgde-flat", "gcn", "mlp", "label-propagation")
 SEEDS = 3
@@ -59,6 +61,14 @@ class Demo:
             "seconds": self.seconds,
             "comparisons": {title: comparison.to_dict() for title, comparison in self.comparisons.items()},
         }
+
+
+def load_libraries() -> None:
+    """What runs would load when they first need it: processes that are forked afterwards have it, too."""
+    for name in ("geoopt", "pandas", "scipy.sparse.csgraph"):
+        import_module(name)
+    for registry in list(REGISTRIES.values()):
+        registry.names()
 
 
 def count_runs(seeds: int = SEEDS) -> int:

@@ -195,7 +195,7 @@ class Crew:
     def begin(self) -> None:
         """Start the processes now, before their parent does anything but load libraries, inside :func:`one_thread`.
 
-        Where processes can be forked, call it when the libraries are loaded: forked ones need not load them again, which
+        Where processes can be forked, call it when libraries are loaded: forked ones need not load them again, which
         takes longer than a short job. Elsewhere call it first, and all load theirs at the same time.
         """
         how = "fork" if CAN_FORK else "spawn"

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from hgde.cli.errors import friendly
+from hgde.cli.loading import loading
 from hgde.cli.use import AsJson, print_json
 
 
@@ -35,10 +36,11 @@ def demo(
         begin_to_compile()
         if not CAN_FORK:
             crew.begin()
-        from hgde.experiments.demo import count_runs, load_libraries, run_demo
-        from hgde.progress import bar
+        with loading():
+            from hgde.experiments.demo import count_runs, load_libraries, run_demo
+            from hgde.progress import bar
 
-        load_libraries()
+            load_libraries()
         crew.begin()
         with bar("demo: runs", count_runs(), quiet=quiet or as_json) as advance:
             result = run_demo(out, crew=crew, on_run=lambda done: advance())

@@ -116,6 +116,10 @@ def test_importing_the_package_loads_nothing_heavy():
     assert not loaded_after("import hgde") & HEAVY
 
 
+def test_kernels_are_asked_for_before_torch_is_loaded():
+    assert not loaded_after("from hgde.experiments.demo_kernels import begin_to_compile") & HEAVY
+
+
 def test_help_loads_nothing_heavy():
     code = "from hgde.cli.main import app\ntry:\n    app({})\nexcept SystemExit:\n    pass"
     assert not loaded_after(code.format(["--help"])) & HEAVY

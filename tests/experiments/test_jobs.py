@@ -12,7 +12,7 @@ from threading import Barrier
 
 import pytest
 
-from hgde.experiments.jobs import Crew, Job, run_jobs
+from hgde.experiments.jobs import CAN_FORK, Crew, Job, one_thread, run_jobs
 from hgde.experiments.store import Store, StoreError
 
 HERE = Path(__file__).parent
@@ -73,6 +73,22 @@ def test_processes_of_one_thread_each_survive_a_killed_one(tmp_path):
     assert "signal 9" in done["b"].failure
     assert done["c"].result["pid"] != os.getpid()
     assert later[0].result["pid"] in {done[key].result["pid"] for key in "cd"}, "a crew stays"
+
+
+@pytest.mark.skipif(not CAN_FORK, reason="processes are not forked here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_crew_that_begins_early_is_forked_and_what_replaces_it_is_not(tmp_path):
+    with one_thread(), Crew(1) as crew:
+        crew.begin()
+        first = crew.members[0].process
+        jobs = [job("a", "process"), job("b", "threads"), job("c", "kill_self"), job("d", "process")]
+        done = {entry.job.key: entry for entry in run_jobs(jobs, Store(tmp_path), crew)}
+        second = crew.members[0].process
+    assert [type(process).__name__ for process in (first, second)] == ["ForkProcess", "SpawnProcess"]
+    assert done["a"].result["pid"] == first.pid
+    assert done["b"].result["threads"] == "1"
+    assert "signal 9" in done["c"].failure
+    assert done["d"].result["pid"] == second.pid
 
 
 def test_cheap_jobs_come_first(tmp_path):

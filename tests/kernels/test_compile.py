@@ -16,6 +16,7 @@ import torch
 import hgde
 from hgde.compiler import build as compiler
 from hgde.compiler import load
+from hgde.compiler.haste import in_haste
 from hgde.kernels import exp_origin, warm_up
 
 SOURCE = str(Path(hgde.__file__).parents[1])
@@ -98,6 +99,38 @@ def test_objects_are_stored_found_and_made_again_when_damaged(store, monkeypatch
         load.function(*key)
     assert built == [key, key]
     assert "damaged" in caplog.text
+
+
+def test_kernels_made_in_haste_are_stored_apart_and_not_made_where_better_ones_are(store):
+    def stored():
+        return sorted(path.name for path in store.rglob("*.o"))
+
+    key = ("sparse.drop", "float64")
+    with in_haste():
+        load.function(*key)
+    assert stored() == ["sparse.drop@quick-float64.o"]
+    load.function(*key)
+    assert stored() == ["sparse.drop-float64.o", "sparse.drop@quick-float64.o"]
+    load._ready.clear()
+    with in_haste():
+        load.function(*key)
+    assert list(load._ready) == [key]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork") or sys.platform == "darwin", reason="processes are not forked here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_process_forked_while_kernels_are_compiled_waits_for_nobody_else_s(store):
+    key = ("sparse.drop", "float64")
+    load.prepare(key[:1], torch.float64)
+    child = os.fork()
+    if child == 0:
+        try:
+            load.function(*key)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    load.function(*key)
 
 
 def test_the_folder_of_objects_changes_with_any_source_and_the_processor(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from hgde import Graph
+from hgde.compiler.haste import in_haste
 from hgde.kernels import EdgeWeights, diffuse
 from hgde.kernels.cpu import sizes, threads
 
@@ -47,7 +48,7 @@ def test_the_same_bits_from_torch_s_threads_and_from_workers(monkeypatch, always
 def test_a_kernel_made_for_a_width_gives_the_bits_of_the_one_for_all(width):
     own, name = step_and_gradient(width), "trajectories.forward_edges"
     assert sizes.at_width(name, width) != name
-    with sizes.shared_by_widths():
+    with in_haste():
         assert sizes.at_width(name, width) == name
         assert is_same(step_and_gradient(width), own)
     assert sizes.at_width(name, width) != name

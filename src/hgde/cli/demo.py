@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from hgde.cli.errors import friendly
+from hgde.cli.loading import loading
 from hgde.cli.use import AsJson, print_json
 
 
@@ -28,13 +29,19 @@ def demo(
 
     from rich.console import Console
 
-    from hgde.experiments.jobs import Crew
+    from hgde.experiments.demo_kernels import begin_to_compile
+    from hgde.experiments.jobs import CAN_FORK, Crew, one_thread
 
-    with Crew((workers or os.cpu_count() or 1) - 1) as crew:
+    with one_thread(), Crew((workers or os.cpu_count() or 1) - 1) as crew:
+        begin_to_compile()
+        if not CAN_FORK:
+            crew.begin()
+        with loading():
+            from hgde.experiments.demo import count_runs, load_libraries, run_demo
+            from hgde.progress import bar
+
+            load_libraries()
         crew.begin()
-        from hgde.experiments.demo import count_runs, run_demo
-        from hgde.progress import bar
-
         with bar("demo: runs", count_runs(), quiet=quiet or as_json) as advance:
             result = run_demo(out, crew=crew, on_run=lambda done: advance())
     if as_json:

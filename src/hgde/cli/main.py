@@ -12,6 +12,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from hgde.cli.loading import loading
+
 COMMANDS = {
     "demo": ("hgde.cli.demo:demo", "HGDE and simpler models on two generated graphs."),
     "train": ("hgde.cli.train:train", "Train on a registered data set or your own graph."),
@@ -42,7 +44,8 @@ class _Lazy(TyperCommand):
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         module, _, function = self.place.partition(":")
-        target = getattr(import_module(module), function)
+        with loading():
+            target = getattr(import_module(module), function)
         if isinstance(target, typer.Typer):
             command = get_command(target)
         else:

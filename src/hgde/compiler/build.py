@@ -18,6 +18,8 @@ from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
+from hgde.compiler.haste import QUICK
+
 FOLDER = Path(__file__).parents[1]
 #: Where kernels are written. A kernel is named by its file, whose name no other has, and its function.
 HOMES = ("kernels/cpu", "graph/measures/kernels")
@@ -72,7 +74,7 @@ def build(name: str, real: str) -> tuple[str, bytes]:
     """The object of a kernel such as ``"edges.forward"`` for ``real`` ``"float32"`` or ``"float64"``.
 
     ``"edges.forward@16"`` is that kernel made for rows of width ``d = 16``: loops over a row are then written out and
-    rows stay in registers.
+    rows stay in registers. ``"edges.forward@quick"`` is made in half the time (:mod:`~hgde.compiler.haste`).
 
     Returns its arguments' kinds, one letter each (``i`` whole number, ``d`` double, ``p`` pointer), and the object,
     which exports one symbol, :func:`symbol` of the name: the kernel as :mod:`~hgde.compiler.jobs` calls it.
@@ -83,7 +85,9 @@ def build(name: str, real: str) -> tuple[str, bytes]:
     from hgde.compiler.scopes import signature
     from hgde.compiler.translate import translate
 
-    general, _, width = name.partition("@")
+    general, _, variant = name.partition("@")
+    is_quick = variant == QUICK
+    sizes = {"d": int(variant)} if variant and not is_quick else {}
     module, _, function = general.partition(".")
     home = next(home for home in HOMES if (FOLDER / home / f"{module}.py").exists())
     python = getattr(importlib.import_module(f"hgde.{home.replace('/', '.')}.{module}"), function)
@@ -91,17 +95,18 @@ def build(name: str, real: str) -> tuple[str, bytes]:
     llvm.initialize_native_asmprinter()
     kinds = "".join(_KINDS[kind] for kind in signature(python))
     code = llvm.parse_assembly(entry(symbol(name, real), _BODY, kinds))
-    code.link_in(llvm.parse_assembly(translate(python, _BODY, real, {"d": int(width)} if width else {})))
+    code.link_in(llvm.parse_assembly(translate(python, _BODY, real, sizes)))
     for defined in code.functions:
         if not defined.is_declaration and defined.name != symbol(name, real):
             defined.linkage = "internal"
     cpu, features = target()
     machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
-        cpu=cpu, features=features, opt=3, reloc="pic", jit=True
+        cpu=cpu, features=features, opt=1 if is_quick else 3, reloc="pic", jit=True
     )
     code.triple, code.data_layout = machine.triple, str(machine.target_data)
-    tuning = llvm.create_pipeline_tuning_options(speed_level=3)
-    tuning.loop_vectorization = tuning.slp_vectorization = True
+    tuning = llvm.create_pipeline_tuning_options(speed_level=1 if is_quick else 3)
+    tuning.loop_vectorization = tuning.slp_vectorization = not is_quick
+    tuning.loop_interleaving = tuning.loop_unrolling = not is_quick
     passes = llvm.create_pass_builder(machine, tuning)
     passes.getModulePassManager().run(code, passes)
     needed = [f.name for f in code.functions if f.is_declaration and not f.name.startswith(_KNOWN)]

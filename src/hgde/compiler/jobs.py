@@ -12,8 +12,6 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 TAKEN, COUNT, CALLS = range(3)
 """Where these lie in a job."""
 _PACKED = {"i": "q", "d": "d", "p": "Q"}
@@ -39,6 +37,6 @@ class Kernel:
 
     def call(self, *given: Any) -> None:
         """One call on this thread: numbers, and arrays of numpy whose first entry's address is handed over."""
-        plain = [one.ctypes.data if isinstance(one, np.ndarray) else one for one in given]
+        plain = [one.ctypes.data if hasattr(one, "ctypes") else one for one in given]
         job = self.job([plain])
         self.take_up(ctypes.addressof(job))

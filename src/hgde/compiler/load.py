@@ -3,6 +3,8 @@
 Kernels that are needed soon can be asked for ahead (:func:`prepare`); up to four workers compile side by side. Objects
 are stored under ``$HGDE_CACHE`` (else ``hgde`` in the user's cache folder), in a folder named by everything they depend
 on, so an object is never used after a change. Where nothing can be written, kernels live in memory, with one warning.
+
+Torch is not needed here: a command can have its kernels compiled while it loads its libraries.
 """
 
 from __future__ import annotations
@@ -16,15 +18,16 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-import torch
+from weakref import WeakSet
 
 from hgde import files
 from hgde.compiler import build as compiler
+from hgde.compiler.haste import QUICK, is_hasty
 from hgde.compiler.jobs import Kernel
 
 log = logging.getLogger("hgde.kernels")
@@ -40,6 +43,7 @@ _awaited: dict[Key, Future[tuple[str, bytes]]] = {}
 _waiting: dict[Key, int] = {}  # and how urgent: 0 is awaited now
 _arrival = threading.Condition(_lock)
 _workers = 0
+_processes: WeakSet[subprocess.Popen[bytes]] = WeakSet()
 _warned = False
 _jit: Any = None
 _linked: list[Any] = []
@@ -52,22 +56,34 @@ def cache_folder() -> Path:
 
 def function(name: str, real: str) -> Kernel:
     """The kernel ``name`` for ``real`` ``"float32"`` or ``"float64"``, compiled if need be."""
-    found = _ready.get((name, real))
-    return found if found is not None else _obtain((name, real))
+    key = (name, real) if not is_hasty() else _in_haste((name, real))
+    found = _ready.get(key)
+    return found if found is not None else _obtain(key)
 
 
 def prepare(names: Sequence[str], dtype: Any) -> None:
     """Begin to compile those kernels that are neither in memory nor stored, without waiting for them."""
-    if torch.compiler.is_compiling():
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.compiler.is_compiling():
         return
     real = str(dtype).removeprefix("torch.")
     for name in names:
-        key = (name, real)
+        key = (name, real) if not is_hasty() else _in_haste((name, real))
         if key in _ready:
             continue
         with _lock:
             if key not in _ready and key not in _awaited and not os.path.exists(_path(key)):
                 _ask(key, urgent=False)
+
+
+def _in_haste(key: Key) -> Key:
+    """The kernel itself where it is at hand, else the one that is made in half the time."""
+    quick = (f"{key[0]}@{QUICK}", key[1])
+    if key in _ready or "@" in key[0]:
+        return key
+    if quick in _ready or quick in _awaited:
+        return quick
+    return key if key in _awaited or os.path.exists(_path(key)) else quick
 
 
 def _obtain(key: Key) -> Kernel:
@@ -80,6 +96,8 @@ def _obtain(key: Key) -> Kernel:
         stored = _stored(key) if future is None else None
         if future is None and stored is None:
             future = _ask(key, urgent=True)
+        elif future is not None and not future.done():
+            _hire(_cores())
     if stored is None:
         assert future is not None
         stored = future.result()
@@ -149,15 +167,25 @@ def _store(key: Key, kinds: str, code: bytes) -> None:
 
 def _ask(key: Key, urgent: bool) -> Future[tuple[str, bytes]]:
     """Queue a kernel for the workers. The lock is held."""
-    global _workers
     future = _awaited[key] = Future()
     _waiting[key] = 0 if urgent else 1
     log.info("compiling kernel %s for %s (kept for later runs)", *key)
     _arrival.notify_all()
-    if _workers < min(_MOST_WORKERS, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2):
+    # Until somebody waits for a kernel, whoever asked has other work to do, and one core is theirs.
+    _hire(_cores() if urgent else _cores() - 1)
+    return future
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+
+
+def _hire(most: int) -> None:
+    """One more worker, unless there are as many already, or nothing that one could do. The lock is held."""
+    global _workers
+    if _waiting and _workers < min(_MOST_WORKERS, max(1, most)):
         _workers += 1
         threading.Thread(target=_manage, daemon=True, name=f"hgde-compile-{_workers}").start()
-    return future
 
 
 def _next() -> Key | None:
@@ -180,35 +208,46 @@ def _start() -> subprocess.Popen[bytes] | None:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", compiler.WORKER, *compiler.packages()]
     try:
-        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
     except (OSError, ValueError):
         return None
+    _processes.add(process)
+    return process
 
 
 def _manage() -> None:
-    """Feed one worker process from the queue until there is nothing left for a while."""
-    process = _start()
-    while (key := _next()) is not None:
-        future, begun = _awaited[key], time.perf_counter()
-        try:
-            result = compiler.build(*key) if process is None else _converse(process, key)
-        except (OSError, ValueError):
-            # The worker died or never came up (no pipes, a frozen interpreter): compile here.
-            process = None
+    """Feed one worker process from the queue until there is nothing left for a while.
+
+    The lock is held but while this thread waits: a process that is forked then finds nothing half done.
+    """
+    with _lock:
+        process = _start()
+        while (key := _next()) is not None:
+            future, begun = _awaited[key], time.perf_counter()
             try:
-                result = compiler.build(*key)
+                result = _build_here(key) if process is None else _converse(process, key)
+            except (OSError, ValueError):
+                # The worker died or never came up (no pipes, a frozen interpreter): compile here.
+                process = None
+                try:
+                    result = _build_here(key)
+                except Exception as error:
+                    future.set_exception(error)
+                    continue
             except Exception as error:
                 future.set_exception(error)
                 continue
-        except Exception as error:
-            future.set_exception(error)
-            continue
-        log.info("compiled %s for %s in %.1f s, %d to go", *key, time.perf_counter() - begun, len(_waiting))
-        _store(key, *result)
-        future.set_result(result)
+            log.info("compiled %s for %s in %.1f s, %d to go", *key, time.perf_counter() - begun, len(_waiting))
+            _store(key, *result)
+            future.set_result(result)
     if process is not None and process.stdin is not None:
         process.stdin.close()
         process.wait()
+
+
+def _build_here(key: Key) -> tuple[str, bytes]:
+    with _unlocked():
+        return compiler.build(*key)
 
 
 def _converse(process: subprocess.Popen[bytes], key: Key) -> tuple[str, bytes]:
@@ -216,10 +255,37 @@ def _converse(process: subprocess.Popen[bytes], key: Key) -> tuple[str, bytes]:
     assert process.stdout is not None
     process.stdin.write(f"{key[0]} {key[1]}\n".encode())
     process.stdin.flush()
-    header = json.loads(process.stdout.readline())  # an empty line, from a worker that died, is a ValueError
-    code = process.stdout.read(header["size"])
+    with _unlocked():
+        header = json.loads(process.stdout.readline())  # an empty line, from a worker that died, is a ValueError
+        code = process.stdout.read(header["size"])
     if len(code) != header["size"]:
         raise ValueError(f"the worker died while it handed over {key[0]}")
     if "error" in header:
         raise RuntimeError(f"kernel {key[0]} could not be compiled for {key[1]}:\n{header['error']}")
     return header["kinds"], code
+
+
+@contextmanager
+def _unlocked() -> Iterator[None]:
+    """Let others have the lock meanwhile."""
+    _lock.release()
+    try:
+        yield
+    finally:
+        _lock.acquire()
+
+
+def _begin_anew() -> None:
+    """A forked child has the kernels of its parent, but neither its threads nor its workers. The lock is held."""
+    global _arrival, _workers
+    _arrival, _workers = threading.Condition(_lock), 0
+    _awaited.clear()
+    _waiting.clear()
+    for process in _processes:
+        if process.stdin is not None:
+            process.stdin.close()  # else the worker would wait for work until the child ends, too
+    _lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_begin_anew)

@@ -8,10 +8,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from hgde.compiler.haste import in_haste
 from hgde.experiments.demo_data import make_taxonomy
+from hgde.experiments.demo_kernels import begin_to_compile
 from hgde.experiments.jobs import Crew, Done, Job, run_jobs
 from hgde.experiments.places import at_place, key_of
 from hgde.experiments.stats import Place
@@ -19,8 +22,7 @@ from hgde.experiments.store import Store
 from hgde.experiments.systems import System, find_system, settings_of
 from hgde.experiments.table import Comparison, make_rows
 from hgde.experiments.work import WORK
-from hgde.kernels import warm_up
-from hgde.kernels.cpu.sizes import shared_by_widths
+from hgde.registry import REGISTRIES
 
 SYSTEMS = ("hgde", "hgde-flat", "gcn", "mlp", "label-propagation")
 SEEDS = 3
@@ -61,6 +63,14 @@ class Demo:
         }
 
 
+def load_libraries() -> None:
+    """What runs would load when they first need it: processes that are forked afterwards have it, too."""
+    for name in ("geoopt", "pandas", "scipy.sparse.csgraph"):
+        import_module(name)
+    for registry in list(REGISTRIES.values()):
+        registry.names()
+
+
 def count_runs(seeds: int = SEEDS) -> int:
     """How many runs :func:`run_demo` reports, the picture's included."""
     return 2 * len(SYSTEMS) * seeds + 1
@@ -90,8 +100,7 @@ def run_demo(
     places: list[Place] = [(seed, seed) for seed in range(seeds)]
     jobs = {title: _jobs(title, given, systems, places, epochs) for title, given in sets.items()}
     picture = {"data": tables, "run": {"threads": 1}, **PICTURE}
-    with shared_by_widths():
-        warm_up("edge", "encoder", "origin", "sparse", "decoder", width=MODEL["width"])
+    begin_to_compile()
     # This process has the picture and its page to make besides.
     mine = [job for job in jobs["taxonomy"] if job.cell == "taxonomy/hgde-flat"]
     theirs = [job for own in jobs.values() for job in own if job not in mine]
@@ -129,7 +138,7 @@ def _jobs(
 ) -> list[Job]:
     """What the graph says, then every system at every place."""
     given = {**given, "training": {"epochs": epochs, "patience": epochs, "lr": 0.02}, "run": {"threads": 1}}
-    jobs = [Job(f"{title}-facts", "facts", "facts", dict(given))]
+    jobs = [Job(f"{title}-facts", "facts", f"{__name__}:run", dict(given), {"work": "facts"})]
     for system in systems:
         settings = settings_of(system, given, "", "nodes")
         if system.model == "hgde":
@@ -144,14 +153,14 @@ def _jobs(
 
 def _is_fused(job: Job) -> bool:
     """Whether it needs kernels: others come first, and by then these are compiled, once for all processes."""
-    return "/hgde" in job.cell
+    return "/hgde" in job.cell or job.more["work"] == "facts"
 
 
 def run(job: Job) -> dict[str, Any]:
     """The work ``job.more["work"]``. Memory is measured after a collection of garbage, which would look at everything
     that was ever imported; what is there before a run is left out of it."""
     gc.freeze()
-    with shared_by_widths():
+    with in_haste():
         return WORK[job.more["work"]](job)
 
 
@@ -174,7 +183,7 @@ def _write_page(out: Path, settings: Mapping[str, Any]) -> Path:
     from hgde.report.page import write_report
 
     run = out / "run"
-    with shared_by_widths():
+    with in_haste():
         if not (run / "summary.json").exists():
             fit(make_settings(settings), run)
         report = report_of_run(run)

@@ -1,8 +1,9 @@
 """Many pieces of work over processes, each finished one on disk at once, so that anything stopped goes on.
 
-Every piece is a :class:`Job`; what it does is named by ``work`` (see :mod:`hgde.experiments.work`). Processes are
-spawned, have one thread each, and end when their parent ends, however that happens. A process that is killed costs the
-job it was at, which is recorded as failed, and nothing else.
+Every piece is a :class:`Job`; what it does is named by ``work`` (see :mod:`hgde.experiments.work`). Processes have
+one thread each, and end when their parent ends, however that happens. They are spawned, or forked where their parent
+has done nothing yet (:meth:`Crew.begin`). A process that is killed costs the job it was at, which is recorded as
+failed, and nothing else.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -27,6 +29,8 @@ logger = logging.getLogger(__name__)
 JOBS_PER_PROCESS = 60
 """Then a new process takes over, so that memory does not grow."""
 
+CAN_FORK = sys.platform == "linux"
+"""Elsewhere libraries of the system do not survive it."""
 _ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -135,10 +139,10 @@ def _in_this_process(jobs: list[Job], deadline: float | None) -> Iterator[Done]:
 class _Worker:
     """A process, the pipe to it, and the job it is at."""
 
-    def __init__(self) -> None:
+    def __init__(self, how: str = "spawn") -> None:
         from hgde.experiments import worker
 
-        context = multiprocessing.get_context("spawn")
+        context: Any = multiprocessing.get_context(how)
         self.pipe, theirs = context.Pipe()
         # Not a daemon: daemons may not have children, and work may want some.
         self.process: BaseProcess = context.Process(target=worker.serve, args=(theirs, os.getpid()), daemon=False)
@@ -189,8 +193,13 @@ class Crew:
         self.dismiss(self.members)
 
     def begin(self) -> None:
-        """Start the processes now: they load their libraries while their parent loads its own."""
-        self.members += [_Worker() for _ in range(self.count - len(self.members))]
+        """Start the processes now, before their parent does anything but load libraries, inside :func:`one_thread`.
+
+        Where processes can be forked, call it when libraries are loaded: forked ones need not load them again, which
+        takes longer than a short job. Elsewhere call it first, and all load theirs at the same time.
+        """
+        how = "fork" if CAN_FORK else "spawn"
+        self.members += [_Worker(how) for _ in range(self.count - len(self.members))]
 
     def work(self, jobs: list[Job], deadline: float | None, most: int) -> Iterator[Done]:
         """Every job with what came of it, in the order they finish; a process does ``most`` of them at most."""

@@ -18,8 +18,11 @@ def serve(pipe: Connection, parent: int) -> None:
     # Ctrl-C reaches the whole group; the parent decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with(parent)
+    import torch
+
     from hgde.experiments.work import do
 
+    torch.set_num_threads(1)  # a forked process has its parent's number, but none of its threads
     with contextlib.suppress(EOFError, OSError):
         while (job := pipe.recv()) is not None:
             done = do(job)

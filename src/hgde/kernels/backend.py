@@ -5,21 +5,17 @@ from __future__ import annotations
 import os
 from typing import Literal
 
-import torch
-from torch import Tensor
-
 Backend = Literal["auto", "fused", "reference"]
 _CHOICES = ("auto", "fused", "reference")
-_FUSED_DTYPES = (torch.float32, torch.float64)
 
 
-def _check(name: str) -> str:
+def checked(name: str) -> str:
     if name not in _CHOICES:
         raise ValueError(f"backend must be one of {', '.join(_CHOICES)}, got {name!r}")
     return name
 
 
-_default = _check(os.environ.get("HGDE_BACKEND", "auto"))
+_default = checked(os.environ.get("HGDE_BACKEND", "auto"))
 
 
 def set_backend(name: Backend) -> None:
@@ -33,7 +29,7 @@ def set_backend(name: Backend) -> None:
     >>> set_backend(before)
     """
     global _default
-    _default = _check(name)
+    _default = checked(name)
 
 
 def get_backend() -> str:
@@ -43,22 +39,3 @@ def get_backend() -> str:
     True
     """
     return _default
-
-
-def use_fused(backend: Backend, *tensors: Tensor | None) -> bool:
-    """Whether the compiled path serves these tensors: on the CPU, float32 or float64, all of one dtype."""
-    chosen = _check(backend)
-    if chosen == "auto":
-        chosen = _default
-    if chosen == "reference":
-        return False
-    present = [tensor for tensor in tensors if tensor is not None]
-    first = present[0].dtype
-    suitable = first in _FUSED_DTYPES and all(t.device.type == "cpu" and t.dtype == first for t in present)
-    if not suitable and backend == "fused":
-        found = ", ".join(sorted({f"{t.dtype} on {t.device}" for t in present}))
-        raise ValueError(
-            f"the fused kernels take float32 or float64 tensors of one dtype on the CPU, got {found}; "
-            "convert the tensors, or leave backend='auto'"
-        )
-    return suitable

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from torch import Tensor
 
 from hgde.geometry import PoincareBall
-from hgde.kernels.backend import use_fused
+from hgde.kernels.dispatch import use_fused
 from hgde.kernels.ops import advance, maps
 
 

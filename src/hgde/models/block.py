@@ -18,7 +18,7 @@ from hgde.geometry import Manifold, PoincareBall
 from hgde.geometry.numerics import is_eager
 from hgde.graph import Graph
 from hgde.kernels import EdgeWeights, FusedBall, Reach, attend_steps, diffuse_steps, follow, follows, reach_of
-from hgde.kernels.backend import use_fused
+from hgde.kernels.dispatch import use_fused
 from hgde.kernels.plans import Recipe
 from hgde.sections import Chosen
 from hgde.solvers import HRK4, Flow, HEuler, InputError, Method, Solution, configured, odeint

@@ -18,7 +18,7 @@ from hgde import randomness
 from hgde.geometry import Curvature, PoincareBall
 from hgde.graph import Features, Graph, SparseFeatures
 from hgde.kernels import Reach
-from hgde.kernels.backend import use_fused
+from hgde.kernels.dispatch import use_fused
 from hgde.kernels.ops import attending, decoding, diffusion, encoding, following
 from hgde.kernels.ops.arguments import needs_gradient, report
 from hgde.kernels.ops.register import itself, refuse_second

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from hgde.compiler.haste import is_hasty
 
 STRIP = 32
 """Most rows worked on together."""
@@ -31,27 +30,13 @@ def pairs_together(width: int) -> int:
 
 WIDTHS, MADE_FOR_WIDTHS = (8, 16, 32, 64), ("trajectories", "attentive", "programs")
 """Widths for which the kernels of some modules are made apart: others share one kernel for all."""
-_shared = False
 
 
 def at_width(kernel: str, width: int) -> str:
     """The name of the kernel to call for points of a width, padded or not."""
     padded = (width + 7) // 8 * 8
-    is_apart = padded in WIDTHS and kernel.startswith(MADE_FOR_WIDTHS) and not _shared
+    is_apart = padded in WIDTHS and kernel.startswith(MADE_FOR_WIDTHS) and not is_hasty()
     return f"{kernel}@{padded}" if is_apart else kernel
-
-
-@contextmanager
-def shared_by_widths() -> Iterator[None]:
-    """Inside, in this process, one kernel serves all widths: less to compile, for work too short to repay more.
-
-    The results have the same bits."""
-    global _shared
-    before, _shared = _shared, True
-    try:
-        yield
-    finally:
-        _shared = before
 
 
 def scratch(width: int, edges: int = 0) -> int:

@@ -15,9 +15,9 @@ from torch import Tensor
 from hgde.compiler.load import prepare
 from hgde.graph import Graph
 from hgde.kernels import linear, reference
-from hgde.kernels.backend import Backend, get_backend, use_fused
-from hgde.kernels.cpu.sizes import at_width
-from hgde.kernels.ops import attending, attention, decoding, diffusion, encoding, following, links, pairs
+from hgde.kernels.backend import Backend
+from hgde.kernels.dispatch import use_fused
+from hgde.kernels.ops import attending, attention, diffusion, following, pairs
 from hgde.kernels.ops.arguments import curvature, needs_gradient, report
 from hgde.kernels.ops.layers import log_origin
 from hgde.kernels.plans import Recipe
@@ -33,43 +33,6 @@ from hgde.kernels.weights import (
 )
 
 Eta = Tensor | Sequence[float]
-_WARM = {
-    "edge": ("trajectories.forward_edges", diffusion.MUTUAL),
-    "channel": ("trajectories.forward_channels", "trajectories.backward_channels"),
-    "attending": attending.KERNELS,
-    "attention": ("attention.softmax", "attention.softmax_target", "attention.softmax_source"),
-    "global": ("pairs.forward", "pairs.backward", "rows.advance", "rows.advance_backward"),
-    "origin": ("origin.forward", "origin.backward"),
-    "links": links.KERNELS,
-    "sparse": ("sparse.product", "sparse.drop"),
-    "encoder": encoding.KERNELS,
-    "decoder": decoding.KERNELS,
-    "stages": following.KERNELS,
-    "advance": ("rows.advance", "rows.advance_backward"),
-    "solver": ("maps.log", "maps.log_backward", "rows.advance", "rows.advance_backward"),
-    "transport": ("maps.transport", "maps.transport_backward", "maps.shrink", "maps.shrink_backward"),
-}
-
-
-def warm_up(*parts: str, dtype: torch.dtype = torch.float32, width: int = 16) -> None:
-    """Begin to compile the kernels of these parts of a model, in the background, unless they are there already.
-
-    Parts: the weights (``edge``, ``attention``, which needs ``edge`` too, ``attending``, steps of ``heuler`` with
-    attention, ``channel``, ``global``), ``origin`` for maps there, ``encoder`` for one layer on sparse features,
-    ``decoder`` for scores of points, ``sparse`` for products with features, ``links`` for pairs, ``advance`` for steps
-    from tangent vectors at hand, ``solver`` for solvers that call the ball's exp and log, ``transport`` for those that
-    carry vectors too, ``stages`` for solvers of several stages with constant weights of edges. Some kernels are made
-    for the ``width`` of the points. Calling it before the data are read hides the time a first run takes; nothing
-    depends on it.
-
-    >>> warm_up("edge", "origin")      # returns at once
-    """
-    unknown = set(parts) - set(_WARM)
-    if unknown:
-        raise ValueError(f"unknown parts {', '.join(sorted(unknown))}; known are {', '.join(_WARM)}")
-    if get_backend() != "reference":
-        for part in parts:
-            prepare([at_width(name, width) for name in _WARM[part]], dtype)
 
 
 def _check(z: Tensor, graph: Graph, weights: LocalWeights, reach: Reach | None = None) -> None:

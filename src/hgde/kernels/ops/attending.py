@@ -9,13 +9,14 @@ import torch
 from torch import Tensor
 
 from hgde.compiler.load import prepare
+from hgde.kernels.ahead import PARTS
 from hgde.kernels.cpu import pages
 from hgde.kernels.cpu.sizes import PARTIALS, PROJECTED, at_width, scratch
 from hgde.kernels.cpu.threads import run_together
 from hgde.kernels.ops.diffusion import RESIDUAL, Gradients, Trajectory, pointer
 from hgde.kernels.ops.register import LANES, counted, like, operation, ordered_total, padded, told, unpadded
 
-KERNELS = ("attentive.forward", "attentive.backward")
+KERNELS = PARTS["attending"]
 GIVEN = "Tensor z, Tensor? z0, Tensor c, Tensor? eta, Tensor scoring, Tensor? edge, Tensor indptr, Tensor indices"
 
 

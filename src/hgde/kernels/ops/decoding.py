@@ -8,12 +8,13 @@ import torch
 from torch import Tensor
 
 from hgde.geometry import numerics
+from hgde.kernels.ahead import PARTS
 from hgde.kernels.cpu.layout import even_blocks
 from hgde.kernels.cpu.sizes import decoder_scratch
 from hgde.kernels.cpu.threads import run
 from hgde.kernels.ops.register import like, operation, ordered_total, padded, told, unpadded
 
-KERNELS = ("decoder.forward", "decoder.backward")
+KERNELS = PARTS["decoder"]
 
 
 def _gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:

@@ -8,13 +8,14 @@ import torch
 from torch import Tensor
 
 from hgde.geometry import numerics
+from hgde.kernels.ahead import PARTS
 from hgde.kernels.cpu import pages
 from hgde.kernels.cpu.layout import layout_of
 from hgde.kernels.cpu.sizes import encoder_scratch
 from hgde.kernels.cpu.threads import run_together
 from hgde.kernels.ops.register import counted, like, operation, ordered_total, padded, told, unpadded
 
-KERNELS = ("encoder.forward", "encoder.backward")
+KERNELS = PARTS["encoder"]
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:

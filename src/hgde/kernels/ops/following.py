@@ -10,6 +10,7 @@ from torch import Tensor
 
 from hgde.compiler.load import prepare
 from hgde.graph import Graph
+from hgde.kernels.ahead import PARTS
 from hgde.kernels.cpu import pages
 from hgde.kernels.cpu.layout import reversed_values
 from hgde.kernels.cpu.sizes import PARTIALS, PROJECTED, at_width, scratch
@@ -18,7 +19,7 @@ from hgde.kernels.ops.diffusion import RESIDUAL, Gradients, Trajectory, goes_bot
 from hgde.kernels.ops.register import counted, like, operation, ordered_total, padded, told, unpadded
 from hgde.kernels.plans import Plan
 
-KERNELS = ("programs.forward", "programs.backward_mutual")
+KERNELS = PARTS["stages"]
 """For graphs whose edges go both ways; the gradient of others is :data:`ONE_WAY`."""
 ONE_WAY = "programs.backward"
 SCHEMA = (

@@ -14,8 +14,9 @@ from hgde.compiler.load import prepare
 from hgde.geometry import ball
 from hgde.graph import SparseFeatures
 from hgde.kernels import reference
-from hgde.kernels.backend import Backend, use_fused
+from hgde.kernels.backend import Backend
 from hgde.kernels.cpu.sizes import EXP, LOG, TRANSLATE
+from hgde.kernels.dispatch import use_fused
 from hgde.kernels.ops import decoding, encoding, links, maps, sparse
 from hgde.kernels.ops.arguments import curvature, needs_gradient, report
 from hgde.kernels.ops.diffusion import ACTIVATION_CODES

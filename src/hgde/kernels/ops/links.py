@@ -8,12 +8,13 @@ import torch
 from torch import Tensor
 
 from hgde.geometry import numerics
+from hgde.kernels.ahead import PARTS
 from hgde.kernels.cpu import pages
 from hgde.kernels.cpu.sizes import CHUNK, LINK_SCALARS
 from hgde.kernels.cpu.threads import run
 from hgde.kernels.ops.register import like, operation, ordered_sum, padded, unpadded
 
-KERNELS = ("links.norms", "links.logits", "links.around", "links.gradient")
+KERNELS = PARTS["links"]
 #: Nodes to a block of the backward pass.
 NODES = 64
 

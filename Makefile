@@ -33,7 +33,8 @@ demo: $(STAMP)
 	@$(BIN)/hgde demo
 
 # Plug-ins that happen to be installed are not loaded: pytest would rewrite the asserts of their whole packages first.
-PYTEST := OMP_NUM_THREADS=1 PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(BIN)/python -m pytest -p xdist -n 2 --dist worksteal
+# Bytecode is kept, whatever the environment says: every process that a test starts would compile the package again.
+PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(BIN)/python -m pytest -p xdist -n 2 --dist worksteal
 
 test: $(STAMP)
 	@$(PYTEST) -m "not slow"

@@ -28,7 +28,7 @@ QUICK = {
     "preset": "none",
     "data": {"name": "disease-sim", "options": ["num_nodes=40"]},
     "model": {"name": "hgde", "width": 4, "time": 2.0},
-    "training": {"epochs": 2, "lr": 0.05},
+    "training": {"epochs": 1, "lr": 0.05},
     "run": {"threads": 1},
 }
 REFUSED = (SettingsError, DataError, RegistryError, MetricError, DeviceError)
@@ -99,6 +99,8 @@ WITH = {
     "task.negatives_per_edge": {"task.negatives": "hard", "task.negatives_per_edge": 5},
     "training.keep": {"training.epochs": 20, "training.warm_up": 0, "model.dropout": 0.0},
     "training.patience": {"training.epochs": 8, "training.lr": 3.0},
+    "training.averaging": {"training.epochs": 2},
+    "training.validate_every": {"training.epochs": 2},
     "model.solver.max_order": {"model.time": 8.0},
     "model.solver.s_max": {"model.time": 8.0, "model.solver.s_max": 2},
     "model.solver.s_min": {"model.time": 8.0, "model.solver.s_max": 3, "model.solver.s_min": 1},

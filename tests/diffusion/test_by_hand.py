@@ -1,5 +1,7 @@
 """Every registered diffusivity against the paper's formulas, node by node: values and gradients, on both paths."""
 
+from functools import cache
+
 import by_hand
 import pytest
 import torch
@@ -103,14 +105,24 @@ def gradients(outputs, flow, inputs):
     return torch.autograd.grad((outputs * direction).sum(), wanted)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(("name", "options"), CASES)
-def test_the_ball_by_both_backends(name, options, weighted):
+@cache
+def worked_out(case, weighted):
+    """What the formulas give on a graph: values, gradients, and the parameters they were worked out for."""
+    name, options = CASES[case]
     graph, edges = directed_hub(weighted)
     flow = make_flow(PoincareBall(0.7), name, options)
     z, z0 = (points(0.7, seed).requires_grad_() for seed in (1, 2))
     hand = expected(flow, name, options, graph, edges, z, z0, 0.7)
-    by_hand_gradients = gradients(hand, flow, (z, z0))
+    return hand.detach(), gradients(hand, flow, (z, z0)), list(flow.diffusivity.parameters())
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("name", "options"), CASES)
+def test_the_ball_by_both_backends(name, options, weighted):
+    graph, _ = directed_hub(weighted)
+    flow = make_flow(PoincareBall(0.7), name, options)
+    z, z0 = (points(0.7, seed).requires_grad_() for seed in (1, 2))
+    hand, by_hand_gradients, _ = worked_out(CASES.index((name, options)), weighted)
     for backend in ("auto", "reference"):
         set_backend(backend)
         try:
@@ -125,15 +137,16 @@ def test_the_ball_by_both_backends(name, options, weighted):
 
 @pytest.mark.parametrize(("name", "options"), CASES)
 def test_lorentz(name, options):
-    graph, edges = directed_hub(True)
+    graph, _ = directed_hub(True)
     ball, space = PoincareBall(0.7), Lorentz(0.7)
     flow = make_flow(space, name, options)
+    hand, by_hand_gradients, parameters = worked_out(CASES.index((name, options)), True)
+    assert all(map(torch.equal, flow.diffusivity.parameters(), parameters))
     z, z0 = (points(0.7, seed).requires_grad_() for seed in (1, 2))
     lifted = [space.expmap0(ball.logmap0(x)) for x in (z, z0)]
     mine = ball.expmap0(space.logmap0(flow(lifted[0], graph, lifted[1])))
-    hand = expected(flow, name, options, graph, edges, z, z0, 0.7)
     torch.testing.assert_close(mine, hand, rtol=0, atol=1e-9)
-    for one, two in zip(gradients(mine, flow, (z, z0)), gradients(hand, flow, (z, z0)), strict=True):
+    for one, two in zip(gradients(mine, flow, (z, z0)), by_hand_gradients, strict=True):
         torch.testing.assert_close(one, two, rtol=1e-7, atol=1e-8)
 
 

@@ -32,11 +32,12 @@ def test_any_number_of_ranks_gives_the_same_bits(tmp_path, diffusivity, solver, 
     tolerance = {"rtol": 1e-2, "atol": 1e-2} if resolve(solver).adaptive else {}
     settings = settings_of(task, {"diffusivity": {"name": diffusivity}, "solver": {"name": solver, **tolerance}})
     prepared = prepared_for(settings)
-    partition = cut(tmp_path, prepared, settings, ricci=0.5 if diffusivity == "ricci" else None)
     # How pieces are divided among ranks, and what a second epoch adds, does not depend on the diffusivity or solver:
     # these differ in what pieces exchange and when. So two diffusivities have every number of ranks, the others one.
     every = solver == "heuler" and diffusivity in ("isotropic", "attention")
-    counts, epochs = ((2, 3, 4), 2) if every else ((2,), 1)
+    # Three pieces on two ranks are divided unevenly too, and each exchanges with two others.
+    counts, pieces, epochs = ((2, 3, 4), 5, 2) if every else ((2,), 3, 1)
+    partition = cut(tmp_path, prepared, settings, pieces, ricci=0.5 if diffusivity == "ricci" else None)
     expected, first = weights_after(partition, settings, prepared, 1, epochs=epochs)[0]
     for ranks in counts:
         for state, trainer in weights_after(partition, settings, prepared, ranks, epochs=epochs):

@@ -32,7 +32,7 @@ FOR_CLASSIFIER = {
 }
 
 
-# The checks that want a good score; all others ask what is accepted, kept and given back, which two epochs tell.
+# The checks that want a good score; all others ask what is accepted, kept and given back, which one epoch tells.
 ASK_FOR_A_SCORE = {"check_classifiers_train", "check_regressors_train", "check_class_weight_classifiers"}
 
 
@@ -51,7 +51,7 @@ def expected_failures(estimator):
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learn_check(estimator, check):
     if check.func.__name__ not in ASK_FOR_A_SCORE:
-        estimator = clone(estimator).set_params(epochs=2)
+        estimator = clone(estimator).set_params(epochs=1)
     check(estimator)
 
 

@@ -201,8 +201,10 @@ def test_the_reference_backend_and_broadcasting_use_the_plain_ball(name):
     tensors = arguments(name, 0.5, 0.5)
     plain = getattr(PoincareBall(C), name)(*tensors)
     set_backend("reference")
-    assert torch.equal(getattr(FusedBall(C), name)(*tensors), plain)
-    set_backend("auto")
+    try:
+        assert torch.equal(getattr(FusedBall(C), name)(*tensors), plain)
+    finally:
+        set_backend("auto")
     one_row = [tensors[0][:1], *tensors[1:]]
     assert torch.equal(getattr(FusedBall(C), name)(*one_row), getattr(PoincareBall(C), name)(*one_row))
 
@@ -224,7 +226,7 @@ def test_solvers_give_the_plain_answer_and_gradient(method, gradient):
     plain = PoincareBall(C, learnable=True)
     x0 = at_radius(30, 3, 0.4).requires_grad_()
     target = at_radius(30, 3, 0.7, 1)
-    tolerance = {"rtol": 1e-6} if method == "dopri5" else {"step": 0.5}
+    tolerance = {"rtol": 1e-4} if method == "dopri5" else {"step": 0.5}
 
     def solve(manifold):
         field = Flow(lambda t, x: plain.expmap(x, 0.3 * plain.logmap(x, target)))

@@ -56,7 +56,7 @@ def test_equals_all_rows_selected(kind, steps, eta, backend):
 
 @pytest.mark.parametrize("kind", ["edges", "attention"])
 def test_states_have_the_bits_of_all_rows(kind):
-    restricted, whole = (run(kind, way, dtype=torch.float32, width=16) for way in (True, False))
+    restricted, whole = (run(kind, way, dtype=torch.float32, width=8) for way in (True, False))
     assert torch.equal(restricted[0], whole[0])
 
 
@@ -75,7 +75,7 @@ def test_same_bits_for_any_number_of_threads(kind, monkeypatch):
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
-            results.append(run(kind, True, 4, torch.float32, 16))
+            results.append(run(kind, True, 4, torch.float32, 8))
     finally:
         torch.set_num_threads(before)
     for one, two, three in zip(*results, strict=True):

@@ -114,7 +114,7 @@ def test_advance_fused_equals_reference(eta):
 
 @pytest.mark.parametrize("kind", WEIGHTS)
 def test_float32_stays_within_its_budget(kind):
-    graph, width = awkward(True, 150, 3), 16
+    graph, width = awkward(True, 150, 3), 8
     outcome = {}
     for dtype in (torch.float64, torch.float32):
         tensors, build = weights(kind, graph, width, torch.float32)
@@ -180,9 +180,9 @@ def test_result_does_not_depend_on_the_number_of_threads(kind, monkeypatch):
 
 def test_nothing_of_size_edges_times_width_is_saved():
     graph = Graph.from_edges(torch.randint(0, 500, (2, 20_000)), 500)
-    z = points(500, 16).requires_grad_()
+    z = points(500, 8).requires_grad_()
     saved: list[int] = []
-    tensors, build = weights("edge", graph, 16)
+    tensors, build = weights("edge", graph, 8)
     with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t.numel()) or t, lambda t: t):
         diffuse(z, graph, build(*tensors), 1.0, z, ETA, backend="fused")
     assert max(saved) <= z.numel() + 2 * graph.num_edges  # the sums, and two numbers an edge

@@ -1,6 +1,7 @@
 """Every registered method has the order it declares, on every manifold, between steps and on uneven grids too."""
 
 import math
+from functools import cache
 from itertools import pairwise
 
 import geoopt
@@ -31,10 +32,16 @@ def test_exact_answer_solves_the_equation(problem):
         assert torch.allclose(problem.field(torch.tensor(t), problem.exact(t)), rate, atol=1e-7)
 
 
+@cache
+def problems():
+    """Made once: frames of sixteen dimensions take longer than many a solve."""
+    return standard_problems()
+
+
 @pytest.mark.parametrize("method", SOLVERS)
 @pytest.mark.parametrize("space", ["plane", "ball c=4 d=2", pytest.param("lorentz c=1 d=3", marks=pytest.mark.slow)])
 def test_order_is_the_declared_one(method, space):
-    measured = measure_order(method, standard_problems()[space], space, counts=FEW_STEPS.get(method, ()))
+    measured = measure_order(method, problems()[space], space, counts=FEW_STEPS.get(method, ()))
     assert measured.agrees, measured
 
 

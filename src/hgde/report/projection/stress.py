@@ -34,18 +34,22 @@ def stress(z: Tensor, *, seed: int = 0, steps: int = 200) -> Tensor:
         return principal(z)[:, :2]
     generator = torch.Generator().manual_seed(seed)
     n = len(z)
-    fixed = torch.triu_indices(n, n, 1) if n <= _ALL_PAIRS_UP_TO else None
+
+    def apart(pairs: Tensor) -> Tensor:
+        # Equal points have no relative error; what is nearer than a hundredth counts as that far.
+        return ball.dist(z[pairs[0]], z[pairs[1]], 1.0).clamp_min(0.01)
+
+    every = torch.triu_indices(n, n, 1) if n <= _ALL_PAIRS_UP_TO else None
+    true = None if every is None else apart(every)
 
     def loss(points: Tensor) -> Tensor:
-        pairs = fixed
-        if pairs is None:
-            first = torch.arange(n).repeat(_PARTNERS)
-            pairs = torch.stack([first, (first + torch.randint(1, n, first.shape, generator=generator)) % n])
-        true = ball.dist(z[pairs[0]], z[pairs[1]], 1.0)
-        # Equal points have no relative error; what is nearer than a hundredth counts as that far.
-        return stress_of(points, true.clamp_min(0.01), pairs)
+        if every is not None and true is not None:
+            return stress_of(points, true, every)
+        first = torch.arange(n).repeat(_PARTNERS)
+        pairs = torch.stack([first, (first + torch.randint(1, n, first.shape, generator=generator)) % n])
+        return stress_of(points, apart(pairs), pairs)
 
     starts = [spread_apart(start, generator) for start in (principal(z), horopca(z, seed=seed))]
     begun = [descend(loss, start, steps=max(1, steps // 4), rate=0.2) for start in starts]
     points = descend(loss, min(begun, key=lambda points: float(loss(points))), steps=steps, rate=0.1)
-    return points if fixed is None else best_of_many(loss, points, generator)
+    return points if every is None else best_of_many(loss, points, generator)

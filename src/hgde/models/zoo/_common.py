@@ -15,8 +15,9 @@ from torch.utils.weak import WeakIdKeyDictionary
 from hgde.diffusion.degrees import edge_weights
 from hgde.graph import Features, Graph, SparseFeatures
 from hgde.kernels import sparse_matmul
+from hgde.kernels.chance import dropout
 from hgde.models.base import Model, Shape
-from hgde.randomness import dropout, generator
+from hgde.randomness import generator
 from hgde.sections import Section, setting
 
 T = TypeVar("T")

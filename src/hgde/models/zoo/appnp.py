@@ -8,9 +8,9 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from hgde.graph import Features, Graph
+from hgde.kernels.chance import dropout
 from hgde.models.base import MODELS, Model, Shape
 from hgde.models.zoo._common import Dense, Presets, adjacency, propagate
-from hgde.randomness import dropout
 from hgde.sections import Section, setting
 
 

@@ -8,11 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from hgde.graph import Features, Graph, GraphError
+from hgde.kernels.chance import keep_mask
 from hgde.models.base import MODELS
 from hgde.models.zoo._blocks import by_rows, dropout_seed
 from hgde.models.zoo._common import Presets
 from hgde.models.zoo.gat import GAT, GATLayer
-from hgde.randomness import keep_mask, make_generator
+from hgde.randomness import make_generator
 
 LARGEST = 20_000
 

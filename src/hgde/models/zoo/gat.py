@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from hgde.graph import Features, Graph, SparseFeatures
+from hgde.kernels.chance import dropout
 from hgde.models.base import MODELS
 from hgde.models.zoo._common import Dense, Layered, LayeredSettings, Presets, adjacency, edge_softmax, edge_sum
-from hgde.randomness import dropout
 from hgde.sections import SettingsError, setting
 
 

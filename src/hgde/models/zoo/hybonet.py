@@ -13,10 +13,10 @@ from hgde.geometry import Lorentz, Manifold
 from hgde.geometry.lorentz import with_time
 from hgde.geometry.numerics import squared_norm
 from hgde.graph import Features, Graph, SparseFeatures
+from hgde.kernels.chance import dropout
 from hgde.models.base import MODELS, Model, Shape, built
 from hgde.models.zoo._common import ACTIVATIONS, Presets, adjacency, edge_sum, product, propagate
 from hgde.models.zoo._lorentz import centroid, exp0, inner, on_hyperboloid, pairwise_inner
-from hgde.randomness import dropout
 from hgde.sections import Section, setting
 
 

@@ -8,8 +8,10 @@ from scipy.sparse import csr_matrix
 from torch.autograd import gradcheck
 from zoo_problems import make, shape_of, two_blocks
 
+from hgde import randomness
 from hgde.geometry import Lorentz, PoincareBall
 from hgde.graph import Graph, SparseFeatures
+from hgde.models.zoo._blocks import dropout_seed
 from hgde.models.zoo._common import adjacency, edge_softmax, edge_sum
 from hgde.models.zoo._hyperbolic import HyperbolicMLR, MobiusLinear
 from hgde.models.zoo._lorentz import on_hyperboloid, pairwise_inner
@@ -344,6 +346,24 @@ def test_attention_to_all_in_blocks_is_the_whole_table(monkeypatch):
     nearby(attend_to_all(q[:, 0], k[:, 0], v), dense)
     wanted = torch.autograd.grad(expected.square().sum(), (q, k, v), retain_graph=True)
     for got, right in zip(torch.autograd.grad(attend_sigmoid(q, k, v).square().sum(), (q, k, v)), wanted, strict=True):
+        nearby(got, right)
+
+
+@pytest.mark.parametrize("backend", ["fused", "reference"])
+def test_dense_attention_drops_weights_of_pairs(backend, monkeypatch):
+    monkeypatch.setattr("hgde.kernels.backend._default", backend)
+    r, s = (4 * torch.randn(40, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    h = torch.randn(40, 3, dtype=torch.float64, requires_grad=True)
+    with randomness.use(randomness.make_generator(4)):
+        actual = attend_to_all(r, s, h, 0.3)
+    with randomness.use(randomness.make_generator(4)):
+        seed = dropout_seed(h.device)
+    mask = randomness.keep_mask(torch.empty(40, 40, dtype=torch.float64), 0.3, randomness.make_generator(seed))
+    weights = torch.softmax(torch.nn.functional.leaky_relu(r[:, None] + s, 0.2), dim=1)
+    expected = (weights * mask) @ h
+    nearby(actual, expected)
+    wanted = torch.autograd.grad(expected.square().sum(), (r, s, h))
+    for got, right in zip(torch.autograd.grad(actual.square().sum(), (r, s, h)), wanted, strict=True):
         nearby(got, right)
 
 

@@ -85,7 +85,7 @@ def test_torch_s_own_checks():
     torch.library.opcheck(registered(between.edge_dot), (x, y, *ends))
     torch.library.opcheck(registered(between.edge_softmax), (w, *ends))
     torch.library.opcheck(registered(between.edge_add), (x[..., 0], y[..., 0], *ends, 0.2))
-    mask, cuts = (numbers(4, NODES) > 0).double(), torch.tensor([0, 3, NODES, 5])
+    mask, cuts = (numbers(6, NODES) > 0).double(), torch.tensor([0, 3, NODES, 5, 5, 1])
     torch.library.opcheck(registered(masked_sums), (mask, cuts, torch.arange(NODES).flip(0), x))
     assert torch.autograd.gradcheck(lambda w, x: between.edge_sum(w, x, *ends, True), (w, x))
     assert torch.autograd.gradgradcheck(lambda a, b: between.edge_dot(a, b, *ends), (x, y))

@@ -16,6 +16,7 @@ from torch import Tensor
 from hgde import randomness
 from hgde.geometry.numerics import is_eager
 from hgde.kernels.backend import use_fused
+from hgde.kernels.cpu import pages
 from hgde.kernels.cpu.threads import lent, run_here
 from hgde.kernels.cpu.twister import WORDS
 
@@ -51,7 +52,7 @@ def keep_mask(x: Tensor, p: float, source: torch.Generator) -> Tensor:
 def _mask(x: Tensor, p: float, source: torch.Generator) -> Tensor:
     state = source.get_state()
     words, drawn = lent("twister", WORDS, torch.int32), lent("chances", WORDS + 2, torch.int32)
-    out = torch.empty(x.shape, dtype=x.dtype)
+    out = pages.empty_like(x)
     bound = math.ceil((1 - p) * 2**53)
     args = (state, words, drawn, drawn, out.numel(), bound, _kept(p, x.dtype), out)
     run_here("twister.keep", x.dtype, 0, args)

@@ -1,4 +1,4 @@
-"""Sums over all nodes under a mask, see :mod:`hgde.kernels.cpu.masked`."""
+"""Sums over all places under a mask, see :mod:`hgde.kernels.cpu.masked`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,24 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from hgde.kernels.cpu import pages
 from hgde.kernels.cpu.layout import even_blocks
-from hgde.kernels.cpu.threads import run
+from hgde.kernels.cpu.masked import TOGETHER
+from hgde.kernels.cpu.threads import lent, run
 from hgde.kernels.ops.register import LANES, operation, unpadded
 
 
 def _wide(rows: Tensor) -> Tensor:
     return functional.pad(rows, (0, -rows.shape[-1] % (2 * LANES))).contiguous()
+
+
+def _arguments(
+    blocks: Tensor, mask: Tensor, cuts: Tensor, order: Tensor, given: Tensor, out: Tensor
+) -> tuple[Any, ...]:
+    rows, nodes = mask.shape
+    by_place, lines = lent("places", rows * nodes, mask.dtype), even_blocks(rows)
+    args = (lines, nodes, mask.contiguous(), order.int(), by_place)
+    run("masked.permuted", mask.dtype, lines.numel() - 1, mask.numel(), 0, args)
+    return blocks, rows, nodes, given.shape[2], by_place, cuts.int(), cuts.argsort().int(), given, out
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -33,16 +43,15 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     save=_save,
 )
 def masked_sums(mask: Tensor, cuts: Tensor, order: Tensor, table: Tensor) -> Tensor:
-    """``sum_{k < cut_i} m_i,order(k) table_k0`` and ``sum_{k >= cut_i} m_i,order(k) table_k1``: ``[n, 2, d]``.
+    """``sum_{j < cut_i} m_i,order(j) table_j0`` and ``sum_{j >= cut_i} m_i,order(j) table_j1``: ``[n, 2, d]``.
 
     ``mask [n, N]``, ``cuts [n]``, ``order [N]``, ``table [N, 2, d]``; differentiable in the table. Cost ``n N d``.
     """
-    rows, nodes = mask.shape
     given = _wide(table)
-    out = pages.empty((rows, *given.shape[1:]), given.dtype)
-    blocks = even_blocks(rows)
-    args = (blocks, nodes, given.shape[2], mask.contiguous(), cuts.int(), order.int(), given, out)
-    run("masked.sums", table.dtype, blocks.numel() - 1, mask.numel() * given.shape[2], nodes, args)
+    out = torch.zeros(len(mask), *given.shape[1:], dtype=given.dtype)
+    blocks = even_blocks(-(-len(mask) // TOGETHER))
+    args = _arguments(blocks, mask, cuts, order, given, out)
+    run("masked.sums", table.dtype, blocks.numel() - 1, mask.numel() * given.shape[2], 0, args)
     return unpadded(out, table.shape[2])
 
 
@@ -51,10 +60,9 @@ def masked_sums(mask: Tensor, cuts: Tensor, order: Tensor, table: Tensor) -> Ten
     fake=lambda grad, mask, cuts, order: grad.new_empty(mask.shape[1], 2, grad.shape[2]),
 )
 def masked_sums_backward(grad: Tensor, mask: Tensor, cuts: Tensor, order: Tensor) -> Tensor:
-    rows, nodes = mask.shape
     given = _wide(grad)
-    out = torch.zeros(nodes, *given.shape[1:], dtype=given.dtype)
-    blocks = even_blocks(nodes)
-    args = (blocks, rows, nodes, given.shape[2], mask.contiguous(), cuts.int(), order.int(), given, out)
-    run("masked.spread", grad.dtype, blocks.numel() - 1, 2 * mask.numel() * given.shape[2], 0, args)
+    out = torch.zeros(mask.shape[1], *given.shape[1:], dtype=given.dtype)
+    blocks = even_blocks(mask.shape[1])
+    args = _arguments(blocks, mask, cuts, order, given, out)
+    run("masked.gradients", grad.dtype, blocks.numel() - 1, mask.numel() * given.shape[2], 0, args)
     return unpadded(out, grad.shape[2])

@@ -8,11 +8,13 @@ from scipy.sparse import csr_matrix
 from torch.autograd import gradcheck
 from zoo_problems import make, shape_of, two_blocks
 
+from hgde import randomness
 from hgde.geometry import Lorentz, PoincareBall
 from hgde.graph import Graph, SparseFeatures
+from hgde.models.zoo._blocks import dropout_seed
 from hgde.models.zoo._common import adjacency, edge_softmax, edge_sum
 from hgde.models.zoo._hyperbolic import HyperbolicMLR, MobiusLinear
-from hgde.models.zoo._lorentz import inner, on_hyperboloid
+from hgde.models.zoo._lorentz import on_hyperboloid, pairwise_inner
 from hgde.models.zoo.blend import positions
 from hgde.models.zoo.c_dropedge import critical_share
 from hgde.models.zoo.dense_gat import attend_to_all
@@ -151,7 +153,7 @@ def test_hybonet_layer_by_hand(attention):
         expected.append(total / torch.sqrt(-product(total, total)))
     actual = layer(x[:, :1], x[:, 1:], edges())
     nearby(actual, torch.stack(expected))
-    nearby(inner(actual, actual), -torch.ones(N, dtype=torch.float64))
+    nearby(pairwise_inner(actual, actual).diagonal(), -torch.ones(N, dtype=torch.float64))
 
 
 def test_lgcn_layer_by_hand():
@@ -232,14 +234,15 @@ def test_h2gcn_by_hand():
 
 
 def test_gcnii_layer_by_hand():
-    layer = GCNIILayer(3, 0.2, 0.3).double()
+    layer = GCNIILayer(3, 0.3).double()
     x, start = points(), points()
     expected = []
     for i in range(N):
         mean = sum(x[j] / math.sqrt(len(looped(i)) * len(looped(j))) for j in looped(i))
         mixed = 0.8 * mean + 0.2 * start[i]
         expected.append(0.7 * mixed + 0.3 * mixed @ layer.weight)
-    nearby(layer(x, start, edges("symmetric")), torch.stack(expected))
+    matrix = edges("symmetric")
+    nearby(layer(x, 0.2 * start, matrix.with_values(0.8 * matrix.values)), torch.stack(expected))
 
 
 def test_equal_to_pyg():
@@ -266,11 +269,12 @@ def test_equal_to_pyg():
             theirs.att_dst.copy_(gat.target)
         nearby(gat(x, edges("none")), theirs(x, GRAPH.edge_index))
 
-    deep, theirs = GCNIILayer(3, 0.1, math.log(0.5 / 4 + 1)).double(), GCN2Conv(3, 0.1, 0.5, 4).double()
+    deep, theirs = GCNIILayer(3, math.log(0.5 / 4 + 1)).double(), GCN2Conv(3, 0.1, 0.5, 4).double()
     with torch.no_grad():
         theirs.weight1.copy_(deep.weight)
-    start = points()
-    nearby(deep(x, start, edges("symmetric")), theirs(x, start, GRAPH.edge_index))
+    start, matrix = points(), edges("symmetric")
+    matrix = matrix.with_values(0.9 * matrix.values)
+    nearby(deep(x, 0.1 * start, matrix), theirs(x, start, GRAPH.edge_index))
 
 
 @pytest.mark.parametrize("attention", [False, True])
@@ -286,7 +290,7 @@ def test_gradients_of_layers():
     check_gradients(GCNLayer(3, 2).double(), x, 0.0, GRAPH)
     check_gradients(GATLayer(3, 4, 2).double(), x, bare)
     check_gradients(SAGELayer(3, 2).double(), x, GRAPH)
-    check_gradients(GCNIILayer(3, 0.1, 0.4).double(), x, points(), even)
+    check_gradients(GCNIILayer(3, 0.4).double(), x, points(), even)
     check_gradients(Diffusivity(3, 2, 2).double(), x, bare)
     check_gradients(DIFFormerLayer(3, 2, "simple", True, True).double(), x, GRAPH)
     check_gradients(DIFFormerLayer(3, 1, "sigmoid", False, False).double(), x, GRAPH)
@@ -344,6 +348,24 @@ def test_attention_to_all_in_blocks_is_the_whole_table(monkeypatch):
     nearby(attend_to_all(q[:, 0], k[:, 0], v), dense)
     wanted = torch.autograd.grad(expected.square().sum(), (q, k, v), retain_graph=True)
     for got, right in zip(torch.autograd.grad(attend_sigmoid(q, k, v).square().sum(), (q, k, v)), wanted, strict=True):
+        nearby(got, right)
+
+
+@pytest.mark.parametrize("backend", ["fused", "reference"])
+def test_dense_attention_drops_weights_of_pairs(backend, monkeypatch):
+    monkeypatch.setattr("hgde.kernels.backend._default", backend)
+    r, s = (4 * torch.randn(40, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    h = torch.randn(40, 3, dtype=torch.float64, requires_grad=True)
+    with randomness.use(randomness.make_generator(4)):
+        actual = attend_to_all(r, s, h, 0.3)
+    with randomness.use(randomness.make_generator(4)):
+        seed = dropout_seed(h.device)
+    mask = randomness.keep_mask(torch.empty(40, 40, dtype=torch.float64), 0.3, randomness.make_generator(seed))
+    weights = torch.softmax(torch.nn.functional.leaky_relu(r[:, None] + s, 0.2), dim=1)
+    expected = (weights * mask) @ h
+    nearby(actual, expected)
+    wanted = torch.autograd.grad(expected.square().sum(), (r, s, h))
+    for got, right in zip(torch.autograd.grad(actual.square().sum(), (r, s, h)), wanted, strict=True):
         nearby(got, right)
 
 

@@ -250,17 +250,20 @@ WORK: dict[str, Callable[[Job], Result]] = {
     "cost": cost,
 }
 
+MOST_OPEN = 4
+"""Data sets that a process keeps: as many as there are cells at once."""
 _opened: dict[str, Dataset] = {}
 
 
 def _prepared(settings: Settings) -> Prepared:
-    """Data, split and inputs; the last data set that was opened is kept, since a process mostly stays with one."""
+    """Data, split and inputs; the last data sets are kept, since jobs of a few cells come by turns."""
     data = {name: value for name, value in settings.data.to_dict().items() if name not in ("split", "protocol")}
     key = json.dumps(data, sort_keys=True)
-    if key not in _opened:
-        _opened.clear()
-        _opened[key] = open_dataset(settings.data)
-    return prepare(settings, _opened[key])
+    dataset = _opened.pop(key) if key in _opened else open_dataset(settings.data)
+    _opened[key] = dataset
+    if len(_opened) > MOST_OPEN:
+        del _opened[next(iter(_opened))]  # the one not asked for the longest
+    return prepare(settings, dataset)
 
 
 def _facts_of_run(prepared: Prepared) -> Result:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from hgde.graph import Graph
-from hgde.randomness import dropout as drop
+from hgde.kernels.chance import dropout as drop
 
 Array = np.ndarray[Any, Any]
 

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from hgde.geometry import Euclidean, Lorentz, Manifold, PoincareBall, Product, ball, manifold_parameter
 from hgde.graph import Features, SparseFeatures
 from hgde.kernels import decode, encode, exp_origin, log_origin, sparse_matmul, translate_tangent
+from hgde.kernels.chance import dropout as drop
 from hgde.kernels.reference import resolve_activation
-from hgde.randomness import dropout as drop
 
 
 class HyperbolicLinear(nn.Module):

@@ -193,9 +193,17 @@ def roc_auc(predictions: Tensor, truth: Tensor) -> float:
     >>> roc_auc(torch.tensor([2.0, -1.0, 0.5, -2.0]), torch.tensor([1, 1, 0, 0]))      # log-odds of four pairs
     0.75
     """
-    from sklearn.metrics import roc_auc_score
+    return _one_against_the_rest(_wins, predictions, truth)
 
-    return _one_against_the_rest(lambda answers, scores: roc_auc_score(answers, scores), predictions, truth)
+
+def _wins(answers: Array, scores: Array) -> float:
+    """Share of the pairs of a positive and a negative in which the positive has the higher score, ties counted half.
+
+    That is the area; sklearn goes through the curve's points and takes fifty times as long for a few hundred of them.
+    """
+    positive, negative = scores[answers], np.sort(scores[~answers])
+    below = np.searchsorted(negative, positive, "left").sum() + np.searchsorted(negative, positive, "right").sum()
+    return float(below / (2 * positive.size * negative.size))
 
 
 @metric("average_precision", CLASSES, PAIRS, LABELS)

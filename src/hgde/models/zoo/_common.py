@@ -9,14 +9,16 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.utils.weak import WeakIdKeyDictionary
 
 from hgde.diffusion.degrees import edge_weights
 from hgde.graph import Features, Graph, SparseFeatures
 from hgde.kernels import sparse_matmul
+from hgde.kernels.backend import use_fused
+from hgde.kernels.chance import dropout
+from hgde.kernels.ops import between
 from hgde.models.base import Model, Shape
-from hgde.randomness import dropout, generator
+from hgde.randomness import generator
 from hgde.sections import Section, setting
 
 T = TypeVar("T")
@@ -123,37 +125,44 @@ def propagate(matrix: SparseFeatures, x: Tensor) -> Tensor:
 def edge_sum(matrix: SparseFeatures, weights: Tensor, x: Tensor) -> Tensor:
     """``y_i = sum_j w_ij x_j`` over the matrix's edges, differentiable in both.
 
-    ``weights [E]`` with ``x [N, d]``, or per head ``[E, H]`` with ``[N, H, d]``. No ``[E, d]`` table is kept.
+    ``weights [E]`` with ``x [N, d]``, or per head ``[E, H]`` with ``[N, H, d]``.
     """
-    apply: Callable[..., Tensor] = _EdgeSum.apply
     if weights.dim() == 1:
-        return apply(weights, x, matrix)
-    return torch.stack([apply(w, h, matrix) for w, h in zip(weights.unbind(1), x.unbind(1), strict=True)], dim=1)
+        return edge_sum(matrix, weights[:, None], x[:, None]).squeeze(1)
+    if use_fused("auto", weights, x):
+        y: Tensor = between.edge_sum(weights, x, matrix.indptr, matrix.indices, False)
+        return y
+    return torch.zeros_like(x).index_add(0, matrix.rows, weights[..., None] * x.index_select(0, matrix.indices))
 
 
-class _EdgeSum(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, weights: Tensor, x: Tensor, matrix: SparseFeatures) -> Tensor:
-        ctx.save_for_backward(weights, x)
-        ctx.matrix = matrix
-        return sparse_matmul(matrix.with_values(weights.detach().contiguous()), x.detach().contiguous())
+def edge_dot(matrix: SparseFeatures, a: Tensor, b: Tensor) -> Tensor:
+    """``<a_i, b_j>`` of every edge: ``[N, d] -> [E]``, or per head ``[N, H, d] -> [E, H]``."""
+    if a.dim() == 2:
+        return edge_dot(matrix, a[:, None], b[:, None]).squeeze(1)
+    if use_fused("auto", a, b):
+        dots: Tensor = between.edge_dot(a, b, matrix.indptr, matrix.indices)
+        return dots
+    return (a.index_select(0, matrix.rows) * b.index_select(0, matrix.indices)).sum(-1)
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
-        weights, x = ctx.saved_tensors
-        matrix = ctx.matrix
-        indptr, targets, order = matrix.by_column
-        transposed = once_per(
-            matrix.indices, "transposed", lambda: SparseFeatures(indptr, targets, order, matrix.shape)
-        )
-        to_x = sparse_matmul(transposed.with_values(weights.detach()[order]), grad.contiguous())
-        to_weights = (grad.index_select(0, matrix.rows) * x.index_select(0, matrix.indices)).sum(-1)
-        return to_weights, to_x, None
+
+def edge_scores(matrix: SparseFeatures, receives: Tensor, sends: Tensor, slope: float = 0.2) -> Tensor:
+    """``LeakyReLU(r_i + s_j)`` of every edge: ``[N] -> [E]``, or per head ``[N, H] -> [E, H]``."""
+    if receives.dim() == 1:
+        return edge_scores(matrix, receives[:, None], sends[:, None], slope).squeeze(1)
+    if use_fused("auto", receives, sends):
+        scores: Tensor = between.edge_add(receives, sends, matrix.indptr, matrix.indices, slope)
+        return scores
+    both = receives.index_select(0, matrix.rows) + sends.index_select(0, matrix.indices)
+    return nn.functional.leaky_relu(both, slope)
 
 
 def edge_softmax(matrix: SparseFeatures, scores: Tensor) -> Tensor:
     """Softmax of ``scores [E]`` or ``[E, H]`` over the edges that arrive at the same node."""
+    if scores.dim() == 1:
+        return edge_softmax(matrix, scores[:, None]).squeeze(1)
+    if use_fused("auto", scores):
+        softmax: Tensor = between.edge_softmax(scores, matrix.indptr, matrix.indices)
+        return softmax
     rows = matrix.rows
     largest = torch.segment_reduce(scores.detach(), "max", offsets=matrix.indptr, axis=0)
     weights = (scores - largest.index_select(0, rows)).exp()

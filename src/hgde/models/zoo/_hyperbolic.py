@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from hgde.geometry import PoincareBall, ball
 from hgde.geometry.numerics import dot, squared_norm
 from hgde.graph import Features
+from hgde.kernels.chance import dropout
 from hgde.models.zoo._common import product
-from hgde.randomness import dropout
 
 
 class MobiusLinear(nn.Module):

@@ -13,6 +13,7 @@ from hgde.geometry import Lorentz
 from hgde.geometry.lorentz import with_time
 from hgde.geometry.numerics import safe_sqrt, sinhc, squared_norm
 from hgde.graph import Features, SparseFeatures
+from hgde.models.zoo._common import edge_dot
 
 
 def exp0(space: Lorentz, v: Tensor) -> Tensor:
@@ -25,14 +26,19 @@ def log0(space: Lorentz, x: Tensor) -> Tensor:
     return 2.0 * space.logmap0(x)
 
 
-def inner(x: Tensor, y: Tensor) -> Tensor:
-    """``<x, y>_L = -x_0 y_0 + <x_s, y_s>`` of paired points, ``[...]``."""
-    return (x[..., 1:] * y[..., 1:]).sum(-1) - x[..., 0] * y[..., 0]
+def mirrored(y: Tensor) -> Tensor:
+    """``(-y_0, y_s)``, whose ordinary inner product with ``x`` is ``<x, y>_L``."""
+    return torch.cat([-y[:, :1], y[:, 1:]], dim=1)
+
+
+def edge_inner(edges: SparseFeatures, x: Tensor, y: Tensor) -> Tensor:
+    """``<x_i, y_j>_L`` of every edge, ``[N, d + 1], [N, d + 1] -> [E]``."""
+    return edge_dot(edges, x, mirrored(y))
 
 
 def pairwise_inner(x: Tensor, y: Tensor) -> Tensor:
     """``<x_i, y_k>_L`` of all pairs, ``[N, d + 1], [K, d + 1] -> [N, K]``."""
-    return x @ torch.cat([-y[:, :1], y[:, 1:]], dim=1).T
+    return x @ mirrored(y).T
 
 
 def centroid(total: Tensor, c: Tensor) -> Tensor:

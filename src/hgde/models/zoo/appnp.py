@@ -8,9 +8,9 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from hgde.graph import Features, Graph
+from hgde.kernels.chance import dropout
 from hgde.models.base import MODELS, Model, Shape
 from hgde.models.zoo._common import Dense, Presets, adjacency, propagate
-from hgde.randomness import dropout
 from hgde.sections import Section, setting
 
 
@@ -66,8 +66,8 @@ class APPNP(Model):
     def forward(self, features: Features, graph: Graph) -> Tensor:
         s = self.settings
         start = self.out(self.hidden(features, s.dropout).relu(), s.dropout)
-        matrix, z = adjacency(graph, like=start), start
+        matrix, z, share = adjacency(graph, like=start), start, s.teleport * start
+        matrix = matrix.with_values((1 - s.teleport) * matrix.values)
         for _ in range(s.hops):
-            thinned = matrix.with_values(dropout(matrix.values, s.edge_dropout, self.training))
-            z = (1 - s.teleport) * propagate(thinned, z) + s.teleport * start
+            z = propagate(matrix.with_values(dropout(matrix.values, s.edge_dropout, self.training)), z) + share
         return z

@@ -8,11 +8,14 @@ import torch
 from torch import Tensor, nn
 
 from hgde.graph import Features, Graph, GraphError
+from hgde.kernels.backend import use_fused
+from hgde.kernels.chance import keep_mask
+from hgde.kernels.ops.masked import masked_sums
 from hgde.models.base import MODELS
 from hgde.models.zoo._blocks import by_rows, dropout_seed
 from hgde.models.zoo._common import Presets
 from hgde.models.zoo.gat import GAT, GATLayer
-from hgde.randomness import keep_mask, make_generator
+from hgde.randomness import make_generator
 
 LARGEST = 20_000
 
@@ -20,19 +23,48 @@ LARGEST = 20_000
 def attend_to_all(receives: Tensor, sends: Tensor, h: Tensor, p: float = 0.0) -> Tensor:
     """``sum_j softmax_j(LeakyReLU(s_j + r_i)) h_j`` over all ``j``: ``[N], [N], [N, d] -> [N, d]``.
 
-    Cost ``N^2 d``; memory linear in ``N``, see :func:`by_rows`.
+    ``exp(LeakyReLU(s_j + r_i))`` is ``exp(s_j) exp(r_i)`` where ``s_j > -r_i``, and the same with a fifth of both
+    elsewhere. With the nodes in the order of ``s`` every row is therefore a sum of one table up to a cut and of another
+    from there on, both the same for all rows: running sums, at a cost of ``N d``. Dropout ``p`` takes a mask for every
+    pair and a cost of ``N^2 d``; memory is linear in ``N`` all the same, see :func:`by_rows`.
     """
-    seed = dropout_seed(h.device) if p else 0
+    rising, order = sends.sort()
+    cuts = torch.searchsorted(rising, -receives, right=True)
+    # Relative to the largest score of all, so that no exponential is above 1.
+    largest = rising[-1].detach()
+    gap, reach = rising - largest, receives + largest
+    top = nn.functional.leaky_relu(reach, 0.2)
+    parts = torch.stack([(0.2 * gap).exp(), gap.exp()], dim=1)
+    share = torch.stack([(0.2 * reach - top).exp(), (reach - top).exp()], dim=1)
+    table = parts[..., None] * h.index_select(0, order)[:, None]
+    total = (share * cut_sums(cuts, parts[..., None]).squeeze(2)).sum(1, keepdim=True)
+    sums = masked_cut_sums(cuts, order, table, p) if p else cut_sums(cuts, table)
+    return (share[..., None] * sums).sum(1) / total
 
-    def block(rows: Tensor, sends: Tensor, h: Tensor) -> Tensor:
-        weights = torch.softmax(nn.functional.leaky_relu(rows[:, :1] + sends, 0.2), dim=1)
-        if p:
-            weights = weights * keep_mask(weights, p, make_generator(seed + int(rows[0, 1]), h.device))
-        return weights @ h
 
-    # The second column numbers the rows, so that every block has dropout of its own.
-    numbered = torch.stack([receives, torch.arange(len(receives), dtype=h.dtype, device=h.device)], dim=1)
-    return by_rows(block, numbered, sends, h)
+def cut_sums(cuts: Tensor, table: Tensor) -> Tensor:
+    """``sum_{k < cut_i} table_k0`` and ``sum_{k >= cut_i} table_k1``: ``[N], [N, 2, d] -> [N, 2, d]``."""
+    below, above = table.double().unbind(1)
+    running = [nn.functional.pad(side.cumsum(0), (0, 0, 1, 0)) for side in (below, above.flip(0))]
+    before, after = running[0].index_select(0, cuts), running[1].index_select(0, len(table) - cuts)
+    return torch.stack([before, after], dim=1).to(table.dtype)
+
+
+def masked_cut_sums(cuts: Tensor, order: Tensor, table: Tensor, p: float) -> Tensor:
+    """:func:`cut_sums` in which each row keeps each node ``order_k`` by chance, times ``1 / (1 - p)``."""
+    seed, nodes = dropout_seed(table.device), len(table)
+
+    def block(rows: Tensor, table: Tensor) -> Tensor:
+        # The second column numbers the rows, so that every block has dropout of its own.
+        generator = make_generator(seed + int(rows[0, 1]), table.device)
+        mask = keep_mask(table.new_empty(len(rows), nodes), p, generator)
+        if use_fused("auto", mask, table):
+            sums: Tensor = masked_sums(mask, rows[:, 0], order, table)
+            return sums
+        is_below, mask = torch.arange(nodes, device=table.device) < rows[:, :1], mask.index_select(1, order)
+        return torch.stack([(mask * is_below) @ table[:, 0], (mask * ~is_below) @ table[:, 1]], dim=1)
+
+    return by_rows(block, torch.stack([cuts, torch.arange(nodes, device=cuts.device)], dim=1), table)
 
 
 @MODELS.register("dense-gat")

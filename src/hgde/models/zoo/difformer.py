@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from hgde.graph import Features, Graph
+from hgde.kernels.chance import dropout
 from hgde.models.base import MODELS, Model, Shape, built
 from hgde.models.zoo._blocks import by_rows
 from hgde.models.zoo._common import Dense, Presets, adjacency, propagate
-from hgde.randomness import dropout
 from hgde.sections import Section, setting
 
 

@@ -9,9 +9,18 @@ import torch
 from torch import Tensor, nn
 
 from hgde.graph import Features, Graph, SparseFeatures
+from hgde.kernels.chance import dropout
 from hgde.models.base import MODELS
-from hgde.models.zoo._common import Dense, Layered, LayeredSettings, Presets, adjacency, edge_softmax, edge_sum
-from hgde.randomness import dropout
+from hgde.models.zoo._common import (
+    Dense,
+    Layered,
+    LayeredSettings,
+    Presets,
+    adjacency,
+    edge_scores,
+    edge_softmax,
+    edge_sum,
+)
 from hgde.sections import SettingsError, setting
 
 
@@ -36,8 +45,7 @@ class GATLayer(nn.Module):
     def forward(self, x: Features, edges: SparseFeatures, p: float = 0.0) -> Tensor:
         h = self.linear(x, p).view(edges.shape[0], self.heads, -1)
         sends, receives = (h * self.source).sum(-1), (h * self.target).sum(-1)
-        scores = sends.index_select(0, edges.indices) + receives.index_select(0, edges.rows)
-        weights = edge_softmax(edges, nn.functional.leaky_relu(scores, 0.2))
+        weights = edge_softmax(edges, edge_scores(edges, receives, sends))
         y = edge_sum(edges, dropout(weights, p, self.training), h)
         return (y.mean(1) if self.mean else y.flatten(1)) + self.bias
 

@@ -10,24 +10,28 @@ import torch
 from torch import Tensor, nn
 
 from hgde.graph import Features, Graph, SparseFeatures
+from hgde.kernels.chance import dropout
 from hgde.models.base import MODELS, Model, Shape, built
 from hgde.models.zoo._common import Dense, Presets, adjacency, propagate
-from hgde.randomness import dropout
 from hgde.sections import Section, setting
 
 
 class GCNIILayer(nn.Module):
-    """``((1 - alpha) A x + alpha x_0) ((1 - beta) I + beta W)``: PyG's ``GCN2Conv``. ``[N, width] -> [N, width]``"""
+    """``((1 - alpha) A x + alpha x_0) ((1 - beta) I + beta W)``: PyG's ``GCN2Conv``. ``[N, width] -> [N, width]``
 
-    def __init__(self, width: int, alpha: float, beta: float) -> None:
+    ``(1 - alpha) A`` and ``alpha x_0``, the same for all layers, are handed in.
+    """
+
+    def __init__(self, width: int, beta: float) -> None:
         super().__init__()
-        self.alpha, self.beta = alpha, beta
+        self.beta = beta
         self.weight = nn.Parameter(torch.empty(width, width))
         nn.init.xavier_uniform_(self.weight)
 
-    def forward(self, x: Tensor, start: Tensor, matrix: SparseFeatures) -> Tensor:
-        mixed = (1 - self.alpha) * propagate(matrix, x) + self.alpha * start
-        return torch.addmm(mixed, mixed, self.weight, beta=1 - self.beta, alpha=self.beta)
+    def forward(self, x: Tensor, share: Tensor, matrix: SparseFeatures) -> Tensor:
+        # One small matrix instead of a product and a sum of the size of x.
+        identity = torch.eye(len(self.weight), dtype=x.dtype, device=x.device)
+        return (propagate(matrix, x) + share) @ torch.lerp(identity, self.weight, self.beta)
 
 
 def _preset(layers: int, width: int, dropout: float, theta: float, alpha: float, decay: float, rest: float) -> Any:
@@ -76,7 +80,7 @@ class GCNII(Model):
         self.settings, self.shape = settings, shape
         self.encoder = Dense(shape.in_features, settings.width)
         betas = [math.log(settings.theta / (number + 1) + 1) for number in range(settings.layers)]
-        self.layers = nn.ModuleList(GCNIILayer(settings.width, settings.alpha, beta) for beta in betas)
+        self.layers = nn.ModuleList(GCNIILayer(settings.width, beta) for beta in betas)
         self.decoder = None if shape.outputs is None else Dense(settings.width, shape.outputs)
 
     def feature_parameters(self) -> list[nn.Parameter]:
@@ -87,11 +91,12 @@ class GCNII(Model):
         adjacency(graph, like=self.encoder.weight)
 
     def embed(self, features: Features, graph: Graph) -> Tensor:
-        p = self.settings.dropout
-        x = start = self.encoder(features, p).relu()
-        matrix = adjacency(graph, like=x)
+        p, alpha = self.settings.dropout, self.settings.alpha
+        x = self.encoder(features, p).relu()
+        matrix, share = adjacency(graph, like=x), alpha * x
+        matrix = matrix.with_values((1 - alpha) * matrix.values)
         for layer in self.layers:
-            x = layer(dropout(x, p, self.training), start, matrix).relu()
+            x = layer(dropout(x, p, self.training), share, matrix).relu()
         return x
 
     def readout(self, z: Tensor) -> Tensor:

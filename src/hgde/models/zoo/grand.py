@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from hgde.graph import Features, Graph, SparseFeatures
 from hgde.models.base import MODELS, Model, Shape, built
-from hgde.models.zoo._common import Dense, Presets, adjacency, edge_softmax, edge_sum, once_per
+from hgde.models.zoo._common import Dense, Presets, adjacency, edge_dot, edge_softmax, edge_sum, once_per
 from hgde.models.zoo._solve import ContinuousSettings, solve
 from hgde.sections import setting
 
@@ -27,9 +27,8 @@ class Diffusivity(nn.Module):
         self.key = Dense(inputs, heads * width, gain=0.1)
 
     def forward(self, x: Tensor, edges: SparseFeatures) -> Tensor:
-        q = self.query(x).view(-1, self.heads, self.width).index_select(0, edges.rows)
-        k = self.key(x).view(-1, self.heads, self.width).index_select(0, edges.indices)
-        return edge_softmax(edges, (q * k).sum(-1) / self.width**0.5).mean(1)
+        q, k = (layer(x).view(-1, self.heads, self.width) for layer in (self.query, self.key))
+        return edge_softmax(edges, edge_dot(edges, q, k) / self.width**0.5).mean(1)
 
 
 def rewired(graph: Graph, teleport: float, k: int, block: int = 512) -> Graph:

@@ -8,12 +8,12 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from hgde.graph import Features, Graph
+from hgde.kernels.chance import dropout
 from hgde.models.base import MODELS, Model, Shape, built
 from hgde.models.zoo._common import Dense, Presets, adjacency
 from hgde.models.zoo.gat import GATLayer
 from hgde.models.zoo.gcn import GCNLayer
 from hgde.models.zoo.sage import SAGELayer
-from hgde.randomness import dropout
 from hgde.sections import Section, setting
 
 

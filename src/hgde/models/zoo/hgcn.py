@@ -12,7 +12,16 @@ from torch import Tensor, nn
 from hgde.geometry import Manifold, PoincareBall
 from hgde.graph import Features, Graph, SparseFeatures
 from hgde.models.base import MODELS, Model, Shape, built
-from hgde.models.zoo._common import ACTIVATIONS, Dense, Presets, adjacency, edge_softmax, edge_sum, propagate
+from hgde.models.zoo._common import (
+    ACTIVATIONS,
+    Dense,
+    Presets,
+    adjacency,
+    edge_scores,
+    edge_softmax,
+    edge_sum,
+    propagate,
+)
 from hgde.models.zoo._hyperbolic import MobiusLinear
 from hgde.sections import Section, setting
 
@@ -38,8 +47,7 @@ class HGCNLayer(nn.Module):
         weights = edges.values
         if self.attention is not None:
             receives, sends = self.attention(v).unbind(1)
-            scores = receives.index_select(0, edges.rows) + sends.index_select(0, edges.indices)
-            weights = edge_softmax(edges, nn.functional.leaky_relu(scores, 0.2))
+            weights = edge_softmax(edges, edge_scores(edges, receives, sends))
         if self.local:
             v = self._around_each_node(v, weights, edges)
         else:

@@ -13,10 +13,10 @@ from hgde.geometry import Lorentz, Manifold
 from hgde.geometry.lorentz import with_time
 from hgde.geometry.numerics import squared_norm
 from hgde.graph import Features, Graph, SparseFeatures
+from hgde.kernels.chance import dropout
 from hgde.models.base import MODELS, Model, Shape, built
 from hgde.models.zoo._common import ACTIVATIONS, Presets, adjacency, edge_sum, product, propagate
-from hgde.models.zoo._lorentz import centroid, exp0, inner, on_hyperboloid, pairwise_inner
-from hgde.randomness import dropout
+from hgde.models.zoo._lorentz import centroid, edge_inner, exp0, on_hyperboloid, pairwise_inner
 from hgde.sections import Section, setting
 
 
@@ -71,8 +71,7 @@ class HyboNetLayer(nn.Module):
         if self.query is None or self.key is None:
             return centroid(propagate(edges, x), c)
         q, k = self.query(x[:, :1], x[:, 1:]), self.key(x[:, :1], x[:, 1:])
-        product = inner(q.index_select(0, edges.rows), k.index_select(0, edges.indices))
-        closeness = torch.sigmoid((2 / c + 2 * product) / self.divisor + self.shift)
+        closeness = torch.sigmoid((2 / c + 2 * edge_inner(edges, q, k)) / self.divisor + self.shift)
         return centroid(edge_sum(edges, edges.values * closeness, x), c)
 
 

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from hgde.geometry import PoincareBall
 from hgde.geometry.numerics import squared_norm
 from hgde.graph import Features, Graph
+from hgde.kernels.chance import dropout
 from hgde.models.base import MODELS, Model, Shape
 from hgde.models.zoo._common import Dense, Presets, adjacency, product, propagate
-from hgde.randomness import dropout
 from hgde.sections import Section, setting
 
 

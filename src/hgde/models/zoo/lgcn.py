@@ -13,7 +13,7 @@ from hgde.geometry import Lorentz, Manifold
 from hgde.graph import Features, Graph, SparseFeatures
 from hgde.models.base import MODELS, Model, Shape, built
 from hgde.models.zoo._common import ACTIVATIONS, Dense, Presets, adjacency, edge_softmax, edge_sum
-from hgde.models.zoo._lorentz import centroid, exp0, inner, log0, pairwise_inner
+from hgde.models.zoo._lorentz import centroid, edge_inner, exp0, log0, pairwise_inner
 from hgde.sections import Section, setting
 
 
@@ -34,7 +34,7 @@ class LGCNLayer(nn.Module):
         v = self.linear(u, self.p)
         h, seen = exp0(self.space, v), exp0(self.space, self.attention(v))
         # The constant -2/c of the distance is the same for all neighbours and leaves the softmax as it is.
-        closeness = 2 * inner(seen.index_select(0, edges.rows), seen.index_select(0, edges.indices))
+        closeness = 2 * edge_inner(edges, seen, seen)
         mean = centroid(edge_sum(edges, edge_softmax(edges, closeness), h), self.space.c)
         return ACTIVATIONS[self.activation](log0(self.space, mean))
 

@@ -19,7 +19,7 @@ from hgde.geometry import Curvature, PoincareBall
 from hgde.graph import Features, Graph, SparseFeatures
 from hgde.kernels import Reach
 from hgde.kernels.backend import use_fused
-from hgde.kernels.ops import attending, decoding, diffusion, encoding, following
+from hgde.kernels.ops import attending, decoding, diffusion, encoding, following, trajectory
 from hgde.kernels.ops.arguments import needs_gradient, report
 from hgde.kernels.ops.register import itself, refuse_second
 from hgde.kernels.ops.sparse import draw_keys
@@ -212,7 +212,7 @@ def _path(block: HPDEBlock, graph: Graph, reach: Reach, like: Tensor) -> tuple[_
     flow, learns, counts = block.flow, torch.is_grad_enabled(), reach.counts
     is_small = diffusion.is_small(counts[0] * like.shape[1], graph.num_edges)
     assert isinstance(flow.activation, str)
-    mode = diffusion.MOVED if flow.eta is None else diffusion.RESIDUAL
+    mode = trajectory.MOVED if flow.eta is None else trajectory.RESIDUAL
     form = mode, diffusion.ACTIVATION_CODES[flow.activation]
     rule: AttentionRule | None = flow.diffusivity.rule(graph, like.dtype)
     if rule is not None:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from hgde.compiler.load import prepare
-from hgde.kernels.cpu.threads import run_here
+from hgde.kernels.cpu.threads import LoneCall
 from hgde.training.adam import Uncompiled, unwatched
 
 KERNEL = "points.adam"
@@ -60,7 +60,7 @@ class PointAdam(geoopt.optim.RiemannianAdam, Uncompiled):  # type: ignore[misc] 
         size, count, limit = point.numel(), state["step"], (1 - MARGINS[point.dtype]) / c**0.5
         rates = (c, group["lr"], beta1, beta2, 1 - beta1**count, 1 - beta2**count, group["eps"], limit)
         given = (point, point.grad.contiguous(), state["exp_avg"], state["exp_avg_sq"])
-        run_here(KERNEL, point.dtype, 2 * size, (size, *given, *map(float, rates)))
+        LoneCall(KERNEL, point.dtype, 2 * size, (size, *given, *map(float, rates)))()
 
 
 def _is_plain(group: dict[str, Any]) -> bool:

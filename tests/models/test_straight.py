@@ -86,8 +86,8 @@ def test_which_forms_take_the_short_way(name, monkeypatch):
         taken.append(straight(*given))
         return taken[-1]
 
-    straight = module.straight_scores
-    monkeypatch.setattr(module, "straight_scores", watched)
+    straight = module.Straight.scores
+    monkeypatch.setattr(module.Straight, "scores", watched)
     model = make(**{**FORMS, **OTHER_FORMS}[name]).train()
     graph, features = problem()
     model.outputs_of(features.to(torch.float64), graph, ASKED)

@@ -49,9 +49,16 @@ class Attending:
         self._most = layout.most_in_strip(path.width, path.counts)
         self._work = path.work + 20 * heads * layout.num_entries
         self._buffers = scratch(path.width, self._most) + (2 + heads) * self._most + LANES
+        if states is None:
+            self.end = pages.empty((path.num_asked, path.width), path.dtype)
         self._lines = np.zeros((layout.num_blocks, PARTIALS))
         self._forth: SharedCall | None = None
         self._back: SharedCall | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """What the forward pass leaves for the gradient."""
+        return self.states.nbytes + self.kept.nbytes
 
     def _common(self) -> tuple[Any, ...]:
         """Arguments of both kernels; what belongs to a state is there twice, this one's and the next's."""
@@ -68,7 +75,6 @@ class Attending:
 
     def _prepare_forward(self) -> SharedCall:
         path, blocks, steps = self.path, self.path.layout.num_blocks, self._steps
-        self.end = pages.empty((path.num_asked, path.width), path.dtype)
         args = (*self._common(), self.end, torch.from_numpy(self._lines), path.stage)
         name = at_width(KERNELS[0], path.width)
         return SharedCall(name, path.dtype, steps + 1, blocks, steps * self._work, self._buffers, args)

@@ -71,9 +71,16 @@ class Steps:
         self.states = pages.empty((steps - 1, *path.z.shape), path.dtype) if states is None else states
         shape = kept_shape(keep, steps, *path.z.shape, path.layout.num_entries)
         self.kept = pages.empty(shape, torch.float64) if kept is None else kept
+        if states is None:
+            self.end = pages.empty((path.num_asked, path.width), path.dtype)
         self._lines = np.zeros((path.layout.num_blocks, PARTIALS))
         self._forth: SharedCall | None = None
         self._back: SharedCall | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """What the forward pass leaves for the gradient."""
+        return self.states.nbytes + self.kept.nbytes
 
     def _common(self, size: int, keep: int, apart: int) -> tuple[Any, ...]:
         path, layout, kept = self.path, self.path.layout, self.kept
@@ -85,7 +92,6 @@ class Steps:
 
     def _prepare_forward(self) -> SharedCall:
         path, kept, steps = self.path, self.kept, self._steps
-        self.end = pages.empty((path.num_asked, path.width), path.dtype)
         apart = (kept.shape[1] - path.z.numel() - path.rows) // 2
         args = (*self._common(2, len(kept), apart), self.end, torch.from_numpy(self._lines))
         if not path.channels:

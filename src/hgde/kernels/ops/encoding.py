@@ -58,12 +58,14 @@ class Encoding:
         self._spaces = Given("point"), code, Given("c"), Given("c_out"), numerics.limits(self.dtype).margin
         shape = self._count, self.width
         self.product = pages.empty(shape, self.dtype) if product is None else product
+        if product is None:
+            self.out = pages.empty(shape, self.dtype)
         self._forth: SharedCall | None = None
         self._back: SharedCall | None = None
 
     def _prepare_forward(self) -> SharedCall:
         layout, chosen, width = self.layout, self._chosen, self.width
-        self.out, self._projected = pages.empty_like(self.product), np.zeros(self._parts)
+        self._projected = np.zeros(self._parts)
         args = (
             *(self._parts, chosen.blocks, chosen.rows, layout.indptr, layout.indices, self._values, *self._dropping),
             *(width, Given("weight"), *self._spaces, self.product, self.out, torch.from_numpy(self._projected)),

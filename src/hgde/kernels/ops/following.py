@@ -93,6 +93,11 @@ class Following:
         self._forth: SharedCall | None = None
         self._back: SharedCall | None = None
 
+    @property
+    def nbytes(self) -> int:
+        """What the forward pass leaves for the gradient."""
+        return self.slots.nbytes + self.kept.nbytes
+
     def _common(self, plan: Tensor) -> tuple[Any, ...]:
         path, layout, b = self.path, self.path.layout, pages.empty(2 * self.path.rows, torch.float64)
         return (

@@ -73,8 +73,13 @@ class Curvature(nn.Module):
     @torch.no_grad()
     def number(self) -> tuple[float, float]:
         """``c`` as a number, and what its gradient is multiplied by to be that of ``log_scale``."""
-        c = self().item()
-        return c, 0.0 if not self.learnable or self.at_limit else c
+        if not self.learnable:
+            return self.initial.item(), 0.0
+        low, high = self._bounds()
+        if not low <= self.log_scale.item() <= high:
+            return self().item(), 0.0
+        c = (self.initial * self.log_scale.exp()).item()
+        return c, c
 
     @property
     def at_limit(self) -> bool:

@@ -50,7 +50,9 @@ class _Path(Protocol):
 
     def forward(self, c: float, eta: Three, *scoring: Tensor) -> int: ...
 
-    def backward(self, grad: Tensor, c: float, eta: Three, *scoring: Tensor) -> tuple[float, Array, *tuple[Tensor, ...]]: ...
+    def backward(
+        self, grad: Tensor, c: float, eta: Three, *scoring: Tensor
+    ) -> tuple[float, Array, *tuple[Tensor, ...]]: ...
 
 
 @dataclass(frozen=True, eq=False)

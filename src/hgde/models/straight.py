@@ -15,12 +15,13 @@ import torch
 from torch import Tensor, nn
 
 from hgde import randomness
-from hgde.geometry import Curvature, PoincareBall
+from hgde.diffusion import GraphFlow
+from hgde.geometry import Curvature, PoincareBall, counting_projections, record_projections
 from hgde.geometry.numerics import is_eager
 from hgde.graph import Features, Graph, SparseFeatures
 from hgde.kernels import Reach
 from hgde.kernels.backend import get_backend, use_fused
-from hgde.kernels.ops.arguments import needs_gradient, report
+from hgde.kernels.ops.arguments import needs_gradient
 from hgde.kernels.ops.attending import Attending
 from hgde.kernels.ops.decoding import Decoding
 from hgde.kernels.ops.diffusion import ACTIVATION_CODES, ALL, LAST, NOTHING, Steps, is_small
@@ -48,7 +49,10 @@ class _Path(Protocol):
     @property
     def nbytes(self) -> int: ...
 
-    def forward(self, c: float, eta: Three, *scoring: Tensor) -> int: ...
+    @property
+    def projected(self) -> int: ...
+
+    def forward(self, c: float, eta: Three, *scoring: Tensor) -> None: ...
 
     def backward(
         self, grad: Tensor, c: float, eta: Three, *scoring: Tensor
@@ -134,8 +138,10 @@ class _Scores(torch.autograd.Function):
         numbers: Three = tuple(eta.tolist()) if eta is not None else NO_ETA if fixed is None else fixed  # type: ignore[assignment]  # three
         rest = () if scoring is None else (scoring,)
         passes = loan.passes
-        projected = passes.encoding.forward(keys, weight, bias, c, c_out)
-        report(projected + passes.path.forward(c_out, numbers, *rest))
+        passes.encoding.forward(keys, weight, bias, c, c_out)
+        passes.path.forward(c_out, numbers, *rest)
+        if counting_projections():
+            record_projections(passes.encoding.projected + passes.path.projected)
         scores = passes.decoding.forward(matrix, shift, c_out)
         ctx.given = keys, c, c_out, slope, slope_out, numbers
         ctx.save_for_backward(weight, bias, log_source, log_target, eta, scoring, matrix, shift)
@@ -181,8 +187,9 @@ class Straight:
         if not isinstance(features, SparseFeatures):
             return None
         flow, linear, last = block.flow, encoder.linear, decoder.linear
+        weight, bias, matrix, shift = linear.weight, linear.bias, last.weight, last.bias
         modules = encoder, linear, block, flow, flow.diffusivity, decoder, last
-        tensors = features.values, linear.weight, linear.bias, last.weight, last.bias
+        tensors = features.values, weight, bias, matrix, shift
         form = (
             *(id(features), id(graph), id(nodes), nodes._version, graph.indices._version, features.indices._version),
             *(encoder.training, decoder.training, encoder.dropout, encoder.state_dropout, decoder.dropout),
@@ -191,7 +198,7 @@ class Straight:
             *(any(map(_is_watched, modules)), *map(_kind, tensors)),
         )
         known, way, _ = self._known
-        weights = None if way is None or form != known else _weights(block, graph, linear.weight)
+        weights = None if way is None or form != known else _weights(flow, graph, weight)
         if form != known or (way is not None and not _is_same(weights, way.weights)):
             way = _find(encoder, block, decoder, features, graph, nodes)
             weights = None if way is None else way.weights
@@ -204,7 +211,7 @@ class Straight:
         eta = flow.eta if isinstance(flow.eta, Tensor) else None
         scoring = weights.scoring if isinstance(weights, AttentionRule) else None
         result: Tensor = _Scores.apply(  # type: ignore[no-untyped-call]  # torch leaves it untyped
-            way, source, target, linear.weight, linear.bias, *logs, eta, scoring, last.weight, last.bias
+            way, source, target, weight, bias, *logs, eta, scoring, matrix, shift
         )
         return result
 
@@ -230,7 +237,7 @@ def _find(
     ):
         return None
     reach = block.reach(graph, nodes, linear.weight)
-    weights = None if reach is None else _weights(block, graph, linear.weight)
+    weights = None if reach is None else _weights(flow, graph, linear.weight)
     if reach is None or weights is None:
         return None
     block.check(linear.weight, graph)
@@ -243,13 +250,13 @@ def _find(
     )  # fmt: skip
 
 
-def _weights(block: HPDEBlock, graph: Graph, like: Tensor) -> EdgeWeights | AttentionRule | None:
-    """The block's weights of edges; none where they are trained."""
-    flow = block.flow
-    rule: AttentionRule | None = flow.diffusivity.rule(graph, like.dtype)
+def _weights(flow: GraphFlow, graph: Graph, like: Tensor) -> EdgeWeights | AttentionRule | None:
+    """The flow's weights of edges; none where they are trained."""
+    diffusivity = flow.diffusivity
+    rule: AttentionRule | None = diffusivity.rule(graph, like.dtype)
     if rule is not None:
         return rule
-    weights = flow.diffusivity(like, graph, flow.manifold).edges_alone
+    weights = diffusivity(like, graph, flow.manifold).edges_alone
     trained = not isinstance(weights, EdgeWeights) or needs_gradient(weights.values, weights.origin)
     return None if trained else weights
 

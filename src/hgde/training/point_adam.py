@@ -68,9 +68,9 @@ class PointAdam(geoopt.optim.RiemannianAdam, Uncompiled):  # type: ignore[misc] 
         beta1, beta2 = group["betas"]
         count, gradient = state["step"], point.grad.contiguous()
         self._call(point.numel(), point.dtype)(
-            point=point, gradient=gradient, mean=state["exp_avg"], square=state["exp_avg_sq"], c=c, lr=float(group["lr"]),
-            beta1=float(beta1), beta2=float(beta2), left1=1 - beta1**count, left2=1 - beta2**count,
-            eps=float(group["eps"]), limit=(1 - MARGINS[point.dtype]) / c**0.5,
+            point=point, gradient=gradient, mean=state["exp_avg"], square=state["exp_avg_sq"], c=c,
+            lr=float(group["lr"]), beta1=float(beta1), beta2=float(beta2), left1=1 - beta1**count,
+            left2=1 - beta2**count, eps=float(group["eps"]), limit=(1 - MARGINS[point.dtype]) / c**0.5,
         )  # fmt: skip
 
     def _call(self, size: int, dtype: torch.dtype) -> LoneCall:

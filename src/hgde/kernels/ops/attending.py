@@ -79,12 +79,16 @@ class Attending:
         name = at_width(KERNELS[0], path.width)
         return SharedCall(name, path.dtype, steps + 1, blocks, steps * self._work, self._buffers, args)
 
-    def forward(self, c: float, eta: Three, scoring: Tensor) -> int:
-        """The last state, to ``end``; gives how many points were projected."""
+    def forward(self, c: float, eta: Three, scoring: Tensor) -> None:
+        """The last state, to ``end``."""
         if self._forth is None:
             self._forth = self._prepare_forward()
         self._lines.fill(0)
         self._forth(scoring=padded(scoring.T), **self.path.numbers(c, eta))
+
+    @property
+    def projected(self) -> int:
+        """How many points the forward pass projected, until there is a gradient."""
         return int(self._lines[:, PROJECTED].sum())
 
     def _prepare_backward(self) -> SharedCall:
@@ -170,8 +174,8 @@ def attend(
     """
     path = _path(z, z0, indptr, indices, mode, code, counts)
     pass_ = Attending(path, steps, scoring.shape[1] // 2, edge, slope, keep)
-    projected = pass_.forward(float(c), three(eta), scoring)
-    return unpadded(pass_.end, z.shape[1]), pass_.states, pass_.kept, torch.tensor(projected)
+    pass_.forward(float(c), three(eta), scoring)
+    return unpadded(pass_.end, z.shape[1]), pass_.states, pass_.kept, torch.tensor(pass_.projected)
 
 
 def _gradient_shapes(

@@ -99,12 +99,16 @@ class Steps:
         name, blocks = at_width(_KERNELS[path.channels][0], path.width), path.layout.num_blocks
         return SharedCall(name, path.dtype, steps + 1, blocks, steps * path.work, scratch(path.width), args)
 
-    def forward(self, c: float, eta: Three) -> int:
-        """The last state, to ``end``; gives how many points were projected."""
+    def forward(self, c: float, eta: Three) -> None:
+        """The last state, to ``end``."""
         if self._forth is None:
             self._forth = self._prepare_forward()
         self._lines.fill(0)
         self._forth(**self.path.numbers(c, eta))
+
+    @property
+    def projected(self) -> int:
+        """How many points the forward pass projected, until there is a gradient."""
         return int(self._lines[:, PROJECTED].sum())
 
     def _prepare_backward(self) -> SharedCall:
@@ -226,8 +230,8 @@ def diffuse(
     state, first = pages.settle(padded(z)), None if z0 is None else padded(z0)
     path = Trajectory(state, first, weight, scale, index, extra, indptr, indices, mode, code, counts)
     pass_ = Steps(path, steps, keep)
-    projected = pass_.forward(float(c), three(eta))
-    return unpadded(pass_.end, z.shape[1]), pass_.states, pass_.kept, torch.tensor(projected)
+    pass_.forward(float(c), three(eta))
+    return unpadded(pass_.end, z.shape[1]), pass_.states, pass_.kept, torch.tensor(pass_.projected)
 
 
 def _gradient_shapes(

@@ -73,14 +73,18 @@ class Encoding:
         work = (len(chosen.columns.order) + 4 * self._count) * width
         return SharedCall(KERNELS[0], self.dtype, 1, self._parts, work, encoder_scratch(width), args)
 
-    def forward(self, keys: Keys, weight: Tensor, bias: Tensor, c: float, c_out: float) -> int:
-        """Points, to ``out``, and the product for the gradient; gives how many points were projected."""
+    def forward(self, keys: Keys, weight: Tensor, bias: Tensor, c: float, c_out: float) -> None:
+        """Points, to ``out``, and the product for the gradient."""
         if self._forth is None:
             self._forth = self._prepare_forward()
         else:
             self._projected.fill(0)
         dense, point = padded(weight), padded(bias) * c**-0.5
         self._forth(one=keys[0], two=keys[1], weight=dense, point=point, c=c, c_out=c_out)
+
+    @property
+    def projected(self) -> int:
+        """How many points the forward pass projected."""
         return int(self._projected.sum())
 
     def _prepare_backward(self) -> SharedCall:
@@ -138,8 +142,8 @@ def encode(
     The bias is kept as a point of the unit ball; dropout happens under ``keys``, if there are any.
     """
     layer = Encoding(values, indptr, indices, rows, *weight.shape, keys is not None, p, code)
-    projected = layer.forward(keys_of(keys), weight, bias, float(c), float(c_out))
-    return unpadded(layer.out, weight.shape[1]), layer.product, torch.tensor(projected)
+    layer.forward(keys_of(keys), weight, bias, float(c), float(c_out))
+    return unpadded(layer.out, weight.shape[1]), layer.product, torch.tensor(layer.projected)
 
 
 @operation(

@@ -112,13 +112,17 @@ class Following:
         work, name = phases * (path.work + 16 * path.z.numel()), at_width(KERNELS[0], path.width)
         return SharedCall(name, path.dtype, phases, path.layout.num_blocks, work, scratch(path.width), args)
 
-    def forward(self, c: float, eta: Three) -> int:
-        """The last state, to ``end``; gives how many points were projected."""
+    def forward(self, c: float, eta: Three) -> None:
+        """The last state, to ``end``."""
         if self._forth is None:
             self._forth = self._prepare_forward()
         self._lines.fill(0)
         np.copyto(self.slots[0].numpy(), self.path.z.numpy())
         self._forth(**self.path.numbers(c, eta))
+
+    @property
+    def projected(self) -> int:
+        """How many points the forward pass projected, until there is a gradient."""
         return int(self._lines[:, PROJECTED].sum())
 
     @property
@@ -183,9 +187,9 @@ def follow(
     first = None if z0 is None else padded(z0)
     path = Trajectory(padded(z), first, weight, None, None, extra, indptr, indices, mode, code, counts)
     pass_ = Following(path, shape, (forth, back, numbers), keep)
-    projected = pass_.forward(float(c), three(eta))
+    pass_.forward(float(c), three(eta))
     out = pass_.end[:, : z.shape[1]].clone(memory_format=torch.contiguous_format)
-    return out, pass_.slots, pass_.kept, torch.tensor(projected)
+    return out, pass_.slots, pass_.kept, torch.tensor(pass_.projected)
 
 
 def _gradient_shapes(

@@ -36,16 +36,17 @@ class Kernel:
             words[CALLS + n] = ctypes.addressof(words) + 8 * head + n * size
         return words
 
-    def fill(self, words: Any, calls: Sequence[Sequence[Any]]) -> None:
-        """Make a job, new or done, that of these calls, given by their arguments."""
-        at, size = 8 * (CALLS + len(calls)), self._arguments.size
+    def fill(self, words: Any, heads: Sequence[Sequence[Any]], rest: Sequence[Any]) -> None:
+        """Make a job, new or done, that of calls with these first arguments and the rest in common."""
+        at, size, pack = 8 * (CALLS + len(heads)), self._arguments.size, self._arguments.pack_into
         words[TAKEN] = 0
-        for n, given in enumerate(calls):
-            self._arguments.pack_into(words, at + n * size, *given)
+        for head in heads:
+            pack(words, at, *head, *rest)
+            at += size
 
     def call(self, *given: Any) -> None:
         """One call on this thread: numbers, and arrays of numpy whose first entry's address is handed over."""
         plain = [one.ctypes.data if isinstance(one, np.ndarray) else one for one in given]
         job = self.blank_job(1)
-        self.fill(job, [plain])
+        self.fill(job, [()], plain)
         self.take_up(ctypes.addressof(job))

@@ -8,6 +8,7 @@ call. Only parameters go in and scores come out.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -27,7 +28,7 @@ from hgde.kernels.ops.decoding import Decoding
 from hgde.kernels.ops.diffusion import ACTIVATION_CODES, ALL, LAST, NOTHING, Steps, is_small
 from hgde.kernels.ops.encoding import Encoding, keys_of
 from hgde.kernels.ops.following import Following, shape_of
-from hgde.kernels.ops.register import Array, refuse_second, told, unpadded
+from hgde.kernels.ops.register import refuse_second, told, unpadded
 from hgde.kernels.ops.sparse import draw_keys
 from hgde.kernels.ops.trajectory import MOVED, NO_ETA, RESIDUAL, Three, Trajectory
 from hgde.kernels.weights import AttentionRule, EdgeWeights
@@ -39,12 +40,15 @@ KEEP_BYTES = 1 << 27
 
 
 class _Path(Protocol):
-    """From the encoded points to those at time ``T``, by one compiled pass each way."""
+    """From the encoded points to those at time ``T``, by one compiled pass each way.
+
+    Both take curvature, weights of the residual and the scoring of attention, if any; backward gives their gradients.
+    """
+
+    gz: Tensor
 
     @property
     def end(self) -> Tensor: ...
-
-    gz: Tensor
 
     @property
     def nbytes(self) -> int: ...
@@ -52,11 +56,11 @@ class _Path(Protocol):
     @property
     def projected(self) -> int: ...
 
-    def forward(self, c: float, eta: Three, *scoring: Tensor) -> None: ...
+    @property
+    def forward(self) -> Callable[..., None]: ...
 
-    def backward(
-        self, grad: Tensor, c: float, eta: Three, *scoring: Tensor
-    ) -> tuple[float, Array, *tuple[Tensor, ...]]: ...
+    @property
+    def backward(self) -> Callable[..., Any]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +72,8 @@ class _Way:
     nodes: Tensor
     reach: Reach
     block: HPDEBlock
+    source: Curvature
+    target: Curvature
     weights: EdgeWeights | AttentionRule
     shapes: tuple[tuple[int, int], tuple[int, int]]
     """Of the first and the last matrix."""
@@ -127,13 +133,12 @@ class _Loan:
 class _Scores(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, way: _Way, source: Curvature, target: Curvature, weight: Tensor, bias: Tensor,
-        log_source: Tensor | None, log_target: Tensor | None, eta: Tensor | None, scoring: Tensor | None,
-        matrix: Tensor, shift: Tensor,
+        ctx: Any, way: _Way, weight: Tensor, bias: Tensor, log_source: Tensor | None, log_target: Tensor | None,
+        eta: Tensor | None, scoring: Tensor | None, matrix: Tensor, shift: Tensor,
     ) -> Tensor:  # fmt: skip
         ctx.loan = loan = way.lend()
         fixed = way.block.flow.eta
-        (c, slope), (c_out, slope_out) = source.number(), target.number()
+        (c, slope), (c_out, slope_out) = way.source.number(), way.target.number()
         keys = keys_of(draw_keys(randomness.generator()) if way.drops else None)
         numbers: Three = tuple(eta.tolist()) if eta is not None else NO_ETA if fixed is None else fixed  # type: ignore[assignment]  # three
         rest = () if scoring is None else (scoring,)
@@ -165,7 +170,7 @@ class _Scores(torch.autograd.Function):
             *(more or (None,)),
             *(gmatrix, gshift),
         )
-        return None, None, None, *(g if w else None for g, w in zip(found, ctx.needs_input_grad[3:], strict=True))
+        return None, *(g if w else None for g, w in zip(found, ctx.needs_input_grad[1:], strict=True))
 
 
 class Straight:
@@ -194,7 +199,15 @@ class Straight:
             *(id(features), id(graph), id(nodes), nodes._version, graph.indices._version, features.indices._version),
             *(encoder.training, decoder.training, encoder.dropout, encoder.state_dropout, decoder.dropout),
             *(encoder.activation, encoder.bends_last, flow.activation, flow.eta is None, block.time, block.step),
-            *(id(block.method), block.gradient, torch.is_grad_enabled(), is_eager(), get_backend()),
+            *(
+                id(linear.manifold),
+                id(encoder.target),
+                id(block.method),
+                block.gradient,
+                torch.is_grad_enabled(),
+                is_eager(),
+                get_backend(),
+            ),
             *(any(map(_is_watched, modules)), *map(_kind, tensors)),
         )
         known, way, _ = self._known
@@ -202,16 +215,22 @@ class Straight:
         if form != known or (way is not None and not _is_same(weights, way.weights)):
             way = _find(encoder, block, decoder, features, graph, nodes)
             weights = None if way is None else way.weights
-            held = features, graph, nodes, block.method  # so that no other has their place in memory
+            held = (
+                features,
+                graph,
+                nodes,
+                linear.manifold,
+                encoder.target,
+                block.method,
+            )  # so that no other has their place in memory
             self._known = form, way, held
         if way is None or weights is None:
             return None
-        source, target = linear.manifold.curvature, encoder.target.curvature  # type: ignore[union-attr]  # balls
-        logs = (curvature.log_scale if curvature.learnable else None for curvature in (source, target))
+        logs = (curvature.log_scale if curvature.learnable else None for curvature in (way.source, way.target))
         eta = flow.eta if isinstance(flow.eta, Tensor) else None
         scoring = weights.scoring if isinstance(weights, AttentionRule) else None
         result: Tensor = _Scores.apply(  # type: ignore[no-untyped-call]  # torch leaves it untyped
-            way, source, target, weight, bias, *logs, eta, scoring, matrix, shift
+            way, weight, bias, *logs, eta, scoring, matrix, shift
         )
         return result
 
@@ -245,8 +264,9 @@ def _find(
     first, second = linear.weight.shape, last.weight.shape
     drops = encoder.training and encoder.dropout > 0
     return _Way(
-        features, graph, nodes, reach, block, weights, ((first[0], first[1]), (second[0], second[1])), drops,
-        encoder.dropout, ACTIVATION_CODES[bent], torch.is_grad_enabled(),
+        features, graph, nodes, reach, block, source.curvature, target.curvature, weights,
+        ((first[0], first[1]), (second[0], second[1])), drops, encoder.dropout, ACTIVATION_CODES[bent],
+        torch.is_grad_enabled(),
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from queue import SimpleQueue
 from typing import Any
@@ -143,20 +143,22 @@ class Call:
         # Asking whether a number is a tensor takes longer than anything else here.
         self._plain = [a if type(a) in _NUMBERS else _word(a) for a in args]
         self._places = {str(a): place for place, a in enumerate(args) if type(a) is Given}
-        self._jobs: dict[int, Any] = {}
+        self._jobs: dict[int, tuple[Any, int]] = {}
 
     def _set(self, given: dict[str, Any]) -> None:
+        plain, places = self._plain, self._places
         for name, value in given.items():
-            self._plain[self._places[name]] = value if type(value) in _NUMBERS else _word(value)
+            plain[places[name]] = value if type(value) in _NUMBERS else value.data_ptr()
 
-    def _share(self, heads: list[tuple[int, ...]]) -> None:
+    def _share(self, heads: Sequence[tuple[int, ...]]) -> None:
         """The calls that begin with these arguments, as many threads as there are of them."""
         kernel, threads = self._kernel, len(heads)
-        job = self._jobs.get(threads)
-        if job is None:
-            job = self._jobs[threads] = kernel.blank_job(threads)
-        kernel.fill(job, [(*head, *self._plain) for head in heads])
-        place = ctypes.addressof(job)
+        known = self._jobs.get(threads)
+        if known is None:
+            blank = kernel.blank_job(threads)
+            known = self._jobs[threads] = blank, ctypes.addressof(blank)
+        job, place = known
+        kernel.fill(job, heads, self._plain)
         if threads == 1:
             kernel.take_up(place)
         elif _openmp is not None:
@@ -227,7 +229,7 @@ class SharedCall(Call):
         choice = _choice(self.name, work, threads) if threads > 1 and work < ALWAYS_SHARED else None
         if choice is not None and not choice.is_shared():
             threads = 1
-        began = time.perf_counter()
+        began = 0.0 if choice is None else time.perf_counter()
         first = self._counters(threads)
         heads = [(own, first + 4 * LINE * n) for n, own in enumerate(room.buffers(self._scratch, threads))]
         self._share(heads)

@@ -87,7 +87,7 @@ class Decoding:
 )
 def decode(z: Tensor, weight: Tensor, bias: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
     """``log_o(exp_o(log_o(z) W) ⊕ b / sqrt(c))``, and ``log_o(z) W``; the bias is kept as a point of the unit ball."""
-    layer = Decoding(padded(z), *weight.shape)
+    layer = Decoding(padded(z), weight.shape[0], weight.shape[1])
     return layer.forward(weight, bias, float(c)), layer.product
 
 
@@ -100,6 +100,6 @@ def decode_backward(
     grad: Tensor, z: Tensor, weight: Tensor, bias: Tensor, c: Tensor, product: Tensor
 ) -> tuple[Tensor, ...]:
     """Gradients of ``z, weight, bias, c``."""
-    layer = Decoding(padded(z), *weight.shape, product)
+    layer = Decoding(padded(z), weight.shape[0], weight.shape[1], product)
     gweight, gbias, gc = layer.backward(grad, weight, bias, float(c))
     return unpadded(layer.gz, z.shape[1]), gweight, gbias, told(gc, c)

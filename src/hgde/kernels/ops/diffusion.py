@@ -69,7 +69,7 @@ class Steps:
     ) -> None:  # fmt: skip
         self.path, self._steps, self._wanted = path, steps, wanted
         self.states = pages.empty((steps - 1, *path.z.shape), path.dtype) if states is None else states
-        shape = kept_shape(keep, steps, *path.z.shape, path.layout.num_entries)
+        shape = kept_shape(keep, steps, path.rows, path.width, path.layout.num_entries)
         self.kept = pages.empty(shape, torch.float64) if kept is None else kept
         if states is None:
             self.end = pages.empty((path.num_asked, path.width), path.dtype)

@@ -141,7 +141,7 @@ def encode(
 
     The bias is kept as a point of the unit ball; dropout happens under ``keys``, if there are any.
     """
-    layer = Encoding(values, indptr, indices, rows, *weight.shape, keys is not None, p, code)
+    layer = Encoding(values, indptr, indices, rows, weight.shape[0], weight.shape[1], keys is not None, p, code)
     layer.forward(keys_of(keys), weight, bias, float(c), float(c_out))
     return unpadded(layer.out, weight.shape[1]), layer.product, torch.tensor(layer.projected)
 
@@ -157,6 +157,8 @@ def encode_backward(
     weight: Tensor, bias: Tensor, c: Tensor, c_out: Tensor, product: Tensor, p: float, code: int,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Gradients of ``weight, bias, c, c_out``."""
-    layer = Encoding(values, indptr, indices, rows, *weight.shape, keys is not None, p, code, product)
+    layer = Encoding(
+        values, indptr, indices, rows, weight.shape[0], weight.shape[1], keys is not None, p, code, product
+    )
     gweight, gbias, gc, gc_out = layer.backward(padded(grad), keys_of(keys), bias, float(c), float(c_out))
     return unpadded(gweight, weight.shape[1]), gbias, told(gc, c), told(gc_out, c_out)

@@ -87,7 +87,7 @@ class Following:
         self.path, self._plan, self._wanted = path, plan, wanted
         self._phases, count, self._gradients, self._final, self._last, self._start = shape
         self.slots = pages.empty((count, *path.z.shape), path.dtype) if slots is None else slots
-        kept_shape = _kept_shape(keep, self._phases, *path.z.shape)
+        kept_shape = _kept_shape(keep, self._phases, path.rows, path.width)
         self.kept = pages.empty(kept_shape, torch.float64) if kept is None else kept
         self._lines = np.zeros((path.layout.num_blocks, PARTIALS))
         self._forth: SharedCall | None = None

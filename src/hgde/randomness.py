@@ -9,7 +9,7 @@ of some microseconds per torch call. Two runs in two threads therefore do not di
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
@@ -31,9 +31,7 @@ def use(source: torch.Generator, *, reroute: bool = False) -> Iterator[None]:
     """Draw from ``source`` inside; with ``reroute`` also where a library asks torch's global generator."""
     token = _current.set(source)
     try:
-        with ExitStack() as stack:
-            if reroute:
-                stack.enter_context(_Rerouted(source))
+        with _Rerouted(source) if reroute else nullcontext():
             yield
     finally:
         _current.reset(token)

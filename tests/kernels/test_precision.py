@@ -124,9 +124,9 @@ def test_constant_weights_cost_no_gradient(monkeypatch):
     asked = []
     original = diffusion.Gradients.__init__
 
-    def record(self, step, z, wanted, **others):
+    def record(self, path, wanted, **others):
         asked.append(wanted)
-        original(self, step, z, wanted, **others)
+        original(self, path, wanted, **others)
 
     monkeypatch.setattr(diffusion.Gradients, "__init__", record)
     diffuse(z, graph, EdgeWeights(values), 1.0, backend="fused").sum().backward()

@@ -97,3 +97,20 @@ def test_what_is_known_stays_bounded(monkeypatch):
     for work in range(20):
         threads._choice("some.kernel", work, 2)
     assert len(threads._choices) <= 4
+
+
+@pytest.mark.parametrize("workers", [False, True])
+def test_a_call_is_made_once_and_called_with_other_arguments(monkeypatch, always_shared, workers):
+    if workers:
+        monkeypatch.setattr(threads, "_openmp", None)
+    values, keys = torch.arange(1.0, 1001.0), (5, 9)
+    blocks = torch.tensor([0, 400, 1000], dtype=torch.int32)
+    monkeypatch.setattr(threads, "MIN_WORK", 1)
+    given = threads.Given
+    args = (blocks, *keys, 2**31, given("scale"), values, given("out"))
+    call = threads.SplitCall("sparse.drop", values.dtype, 2, values.numel(), 0, args)
+    once, twice = torch.empty_like(values), torch.empty_like(values)
+    call(scale=1.0, out=once)
+    call(scale=2.0, out=twice)
+    assert 300 < int((once == 0).sum()) < 700
+    assert torch.equal(2 * once, twice)

@@ -1,12 +1,15 @@
 """Scores of some nodes by the short way: the same as those of all nodes, selected, with the same gradients."""
 
+import copy
+import pickle
+
 import pytest
 import torch
 from scipy import sparse
 
 from hgde import randomness
 from hgde.graph import Graph, SparseFeatures
-from hgde.models import HGDE, Shape
+from hgde.models import HGDE, Shape, straight
 from hgde.models import hgde as module
 from hgde.sections import from_dict
 
@@ -83,11 +86,11 @@ def test_which_forms_take_the_short_way(name, monkeypatch):
     taken = []
 
     def watched(*given):
-        taken.append(straight(*given))
+        taken.append(scores(*given))
         return taken[-1]
 
-    straight = module.straight_scores
-    monkeypatch.setattr(module, "straight_scores", watched)
+    scores = module.Straight.scores
+    monkeypatch.setattr(module.Straight, "scores", watched)
     model = make(**{**FORMS, **OTHER_FORMS}[name]).train()
     graph, features = problem()
     model.outputs_of(features.to(torch.float64), graph, ASKED)
@@ -125,3 +128,100 @@ def test_an_unstable_flow_is_warned_of_once(caplog):
     for _ in range(2):
         model.outputs_of(features.to(torch.float64), graph, ASKED)
     assert sum("unstable" in record.message for record in caplog.records) == 1
+
+
+def epochs(model, count=3, change=None):
+    """Scores and gradients of some epochs in which parameters move, and whatever else changes."""
+    graph, features = problem()
+    features, found = features.to(torch.float64), []
+    with randomness.use(randomness.make_generator(3)):
+        for number in range(count):
+            if change is not None:
+                change(model, number)
+            model.zero_grad()
+            scores = model.outputs_of(features, graph, ASKED)
+            scores.square().sum().backward()
+            found.append((scores.detach(), *(p.grad.clone() for p in model.parameters())))
+            del scores
+            with torch.no_grad():
+                for p in model.parameters():
+                    p.sub_(0.01 * p.grad)
+    return found
+
+
+def are_same(ours, others):
+    pairs = zip(ours, others, strict=True)
+    return all(torch.equal(a, b) for mine, its in pairs for a, b in zip(mine, its, strict=True))
+
+
+class Forgetful(straight.Straight):
+    """Makes its passes anew at every call."""
+
+    def scores(self, *given):
+        return straight.Straight().scores(*given)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_kept_passes_give_the_bits_of_new_ones(name):
+    kept, anew = make(**FORMS[name]).train(), make(**FORMS[name]).train()
+    anew._straight = Forgetful()
+    assert are_same(epochs(kept), epochs(anew))
+
+
+def _another_dropout(model, number):
+    model.encoder.dropout = 0.1 * number
+
+
+def _evaluated_in_between(model, number):
+    model.train(number != 1)
+
+
+def _another_matrix(model, number):
+    if number == 1:
+        model.decoder.linear.weight = torch.nn.Parameter(model.decoder.linear.weight.detach() * 2)
+
+
+@pytest.mark.parametrize("change", [_another_dropout, _evaluated_in_between, _another_matrix])
+def test_what_changes_between_calls_is_noticed(change):
+    kept, anew = make().train(), make().train()
+    anew._straight = Forgetful()
+    assert are_same(epochs(kept, change=change), epochs(anew, change=change))
+
+
+def test_two_passes_before_a_gradient_do_not_share_buffers():
+    graph, features = problem()
+    features, one, two = features.to(torch.float64), make().train(), make().train()
+    with randomness.use(randomness.make_generator(3)):
+        scores = [one.outputs_of(features, graph, ASKED) for _ in range(2)]
+        for given in scores:
+            given.square().sum().backward(retain_graph=True)
+    scores[0].square().sum().backward()  # once more, after the other's
+    with randomness.use(randomness.make_generator(3)):
+        first, second = (two.outputs_of(features, graph, ASKED).square().sum() for _ in range(2))
+        (2 * first + second).backward()
+    for a, b in zip(one.parameters(), two.parameters(), strict=True):
+        torch.testing.assert_close(a.grad, b.grad, rtol=1e-12, atol=1e-14)
+
+
+def test_passes_are_free_again_once_no_gradient_can_be_asked_for(monkeypatch):
+    model, made = make().train(), []
+    passes = straight._Passes
+
+    def counted(way):
+        made.append(passes(way))
+        return made[-1]
+
+    monkeypatch.setattr(straight, "_Passes", counted)
+    epochs(model, 4)
+    assert len(made) == 1
+    monkeypatch.setattr(straight, "KEEP_BYTES", 0)
+    model._straight = straight.Straight()
+    epochs(model, 3)
+    assert len(made) == 4, "large buffers are given back"
+
+
+def test_a_copy_of_a_model_keeps_nothing_of_the_original_s():
+    model = make().train()
+    epochs(model, 1)
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert are_same(epochs(copy.deepcopy(model)), epochs(other))

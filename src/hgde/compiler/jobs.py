@@ -25,18 +25,26 @@ class Kernel:
         self.take_up: Callable[[int], None] = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
         self._arguments = struct.Struct("=" + "".join(_PACKED[kind] for kind in kinds))
 
-    def job(self, calls: Sequence[Sequence[Any]]) -> Any:
-        """The job of these calls, given by their arguments: an array of words, which must live until it is done."""
-        head, size = CALLS + len(calls), self._arguments.size
-        words = (ctypes.c_int64 * (head + len(calls) * size // 8))()
-        words[COUNT] = len(calls)
-        for n, given in enumerate(calls):
+    def blank_job(self, count: int) -> Any:
+        """Room for a job of so many calls: an array of words, which must live until the job is done."""
+        head, size = CALLS + count, self._arguments.size
+        words = (ctypes.c_int64 * (head + count * size // 8))()
+        words[COUNT] = count
+        for n in range(count):
             words[CALLS + n] = ctypes.addressof(words) + 8 * head + n * size
-            self._arguments.pack_into(words, 8 * head + n * size, *given)
         return words
+
+    def fill(self, words: Any, heads: Sequence[Sequence[Any]], rest: Sequence[Any]) -> None:
+        """Make a job, new or done, that of calls with these first arguments and the rest in common."""
+        at, size, pack = 8 * (CALLS + len(heads)), self._arguments.size, self._arguments.pack_into
+        words[TAKEN] = 0
+        for head in heads:
+            pack(words, at, *head, *rest)
+            at += size
 
     def call(self, *given: Any) -> None:
         """One call on this thread: numbers, and arrays of numpy whose first entry's address is handed over."""
         plain = [one.ctypes.data if hasattr(one, "ctypes") else one for one in given]
-        job = self.job([plain])
+        job = self.blank_job(1)
+        self.fill(job, [()], plain)
         self.take_up(ctypes.addressof(job))

@@ -70,12 +70,16 @@ class Curvature(nn.Module):
         inside = self.log_scale if is_inside else self.log_scale.clamp(low, high)
         return self.initial * inside.exp()
 
-    def slope(self, c: Tensor, grad: Tensor) -> Tensor | None:
-        """The gradient of ``log_scale`` from that of ``c``, which is what :meth:`forward` gave; none if it is fixed."""
+    @torch.no_grad()
+    def number(self) -> tuple[float, float]:
+        """``c`` as a number, and what its gradient is multiplied by to be that of ``log_scale``."""
         if not self.learnable:
-            return None
+            return self.initial.item(), 0.0
         low, high = self._bounds()
-        return grad * c if low <= self.log_scale.item() <= high else torch.zeros_like(c)
+        if not low <= self.log_scale.item() <= high:
+            return self().item(), 0.0
+        c = (self.initial * self.log_scale.exp()).item()
+        return c, c
 
     @property
     def at_limit(self) -> bool:
@@ -83,8 +87,7 @@ class Curvature(nn.Module):
         if not self.learnable:
             return False
         low, high = self._bounds()
-        position = self.log_scale.detach()
-        return bool((position < low) | (position > high))
+        return not bool(low <= self.log_scale.item() <= high)
 
     def extra_repr(self) -> str:
         with torch.no_grad():

@@ -82,11 +82,11 @@ class ProjectionCounter:
     """How many points had left the space and were projected. Counts stay on their device until ``total`` is read."""
 
     def __init__(self) -> None:
-        self._pending: list[Tensor] = []
+        self._pending: list[Tensor | int] = []
         self._total = 0
         self.thread = get_ident()
 
-    def add(self, count: Tensor) -> None:
+    def add(self, count: Tensor | int) -> None:
         self._pending.append(count)
 
     @property
@@ -135,8 +135,8 @@ def counting_projections() -> bool:
     return len(_counters) > 0
 
 
-def record_projections(count: Tensor) -> None:
-    """Report ``count`` (0-d integer tensor) projected points to every counter that this thread has open.
+def record_projections(count: Tensor | int) -> None:
+    """Report ``count`` (a number, or a 0-d integer tensor) projected points to every counter that this thread has open.
 
     >>> import torch
     >>> from hgde.geometry import count_projections

@@ -15,10 +15,10 @@ from torch import Tensor
 
 from hgde import randomness
 from hgde.geometry.numerics import is_eager
-from hgde.kernels.backend import use_fused
 from hgde.kernels.cpu import pages
-from hgde.kernels.cpu.threads import lent, run_here
+from hgde.kernels.cpu.threads import LoneCall, lent
 from hgde.kernels.cpu.twister import WORDS
+from hgde.kernels.dispatch import use_fused
 
 FEWEST = 2_000
 """Of fewer entries torch has drawn before the kernel is called."""
@@ -55,7 +55,7 @@ def _mask(x: Tensor, p: float, source: torch.Generator) -> Tensor:
     out = pages.empty_like(x)
     bound = math.ceil((1 - p) * 2**53)
     args = (state, words, drawn, drawn, out.numel(), bound, _kept(p, x.dtype), out)
-    run_here("twister.keep", x.dtype, 0, args)
+    LoneCall("twister.keep", x.dtype, 0, args)()
     source.set_state(state)
     return out
 

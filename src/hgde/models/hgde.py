@@ -25,7 +25,7 @@ from hgde.models.presets import (
     PRESETS,
     Preset,
 )
-from hgde.models.straight import straight_scores
+from hgde.models.straight import Straight
 from hgde.sections import Chosen, Section, SettingsError, choice, setting
 from hgde.solvers import SOLVERS
 
@@ -149,6 +149,7 @@ class HGDE(Model):
                 raise SettingsError("labels has no effect: links are predicted without labels; leave it out")
             self.evidence = LabelEvidence(shape.num_nodes, shape.outputs)
         self._graph: Graph | None = None
+        self._straight = Straight()
 
     @classmethod
     def candidates(cls, task: str, graph: Graph, labelled: float = 1.0) -> tuple[str, ...]:
@@ -174,11 +175,8 @@ class HGDE(Model):
         return self.block(self.encoder(features, reach.rows), graph, reach)
 
     def outputs_of(self, features: Features, graph: Graph, nodes: Tensor) -> Tensor:
-        decoder, reach = built(self.decoder), self.block.reach(graph, nodes, self.encoder.linear.weight)
-        if reach is None:
-            return super().outputs_of(features, graph, nodes)
-        straight = straight_scores(self.encoder, self.block, decoder, features, graph, reach)
-        return super().outputs_of(features, graph, nodes) if straight is None else straight
+        scores = self._straight.scores(self.encoder, self.block, built(self.decoder), features, graph, nodes)
+        return super().outputs_of(features, graph, nodes) if scores is None else scores
 
     def readout(self, z: Tensor) -> Tensor:
         """``[n, outputs]`` of some of the points of :meth:`embed`."""

@@ -1,174 +1,248 @@
 """From features to scores in one node of autograd, for the form in which HGDE is mostly trained.
 
-Encoder, steps and decoder are each one compiled operation. On a small graph what torch does between them (a node of
-autograd for each, and two for every use of a curvature) takes longer than they do. Here the same operations are called
-one after the other, forward and backward, and only parameters go in and scores come out.
+Encoder, steps and decoder are each one compiled pass. On a small graph what is done around them (nodes of autograd,
+checks, layouts looked up, arguments packed, buffers asked for) takes longer than they do. So it is done once: a model's
+:class:`Straight` remembers the last form that it was called in, and keeps the passes with their buffers for the next
+call. Only parameters go in and scores come out.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from hgde import randomness
-from hgde.geometry import Curvature, PoincareBall
+from hgde.diffusion import GraphFlow
+from hgde.geometry import Curvature, PoincareBall, counting_projections, record_projections
+from hgde.geometry.numerics import is_eager
 from hgde.graph import Features, Graph, SparseFeatures
 from hgde.kernels import Reach
+from hgde.kernels.backend import get_backend
 from hgde.kernels.dispatch import use_fused
-from hgde.kernels.ops import attending, decoding, diffusion, encoding, following
-from hgde.kernels.ops.arguments import needs_gradient, report
-from hgde.kernels.ops.register import itself, refuse_second
+from hgde.kernels.ops.arguments import needs_gradient
+from hgde.kernels.ops.attending import Attending
+from hgde.kernels.ops.decoding import Decoding
+from hgde.kernels.ops.diffusion import ACTIVATION_CODES, ALL, LAST, NOTHING, Steps, is_small
+from hgde.kernels.ops.encoding import Encoding, keys_of
+from hgde.kernels.ops.following import Following, shape_of
+from hgde.kernels.ops.register import refuse_second, told, unpadded
 from hgde.kernels.ops.sparse import draw_keys
+from hgde.kernels.ops.trajectory import MOVED, NO_ETA, RESIDUAL, Three, Trajectory
 from hgde.kernels.weights import AttentionRule, EdgeWeights
 from hgde.models.block import HPDEBlock
 from hgde.models.layers import Encoder, NodeDecoder
 
-_encode, _encode_backward = itself(encoding.encode), itself(encoding.encode_backward)
-_decode, _decode_backward = itself(decoding.decode), itself(decoding.decode_backward)
-_diffuse, _diffuse_backward = itself(diffusion.diffuse), itself(diffusion.diffuse_backward)
-_attend, _attend_backward = itself(attending.attend), itself(attending.attend_backward)
-_follow, _follow_backward = itself(following.follow), itself(following.follow_backward)
+KEEP_BYTES = 1 << 27
+"""Larger buffers are given back between epochs: evaluation, on all rows, may need their room."""
 
 
 class _Path(Protocol):
-    """From the encoded points to those at time ``T``, by one compiled operation."""
+    """From the encoded points to those at time ``T``, by one compiled pass each way.
 
-    def forward(
-        self, start: Tensor, c: Tensor, eta: Tensor | None, scoring: Tensor | None
-    ) -> tuple[Tensor, tuple[Tensor, ...], Tensor]:
-        """The last state, what is kept for the gradient, and how many points were projected."""
+    Both take curvature, weights of the residual and the scoring of attention, if any; backward gives their gradients.
+    """
 
-    def backward(
-        self, grad: Tensor, start: Tensor, c: Tensor, eta: Tensor | None, scoring: Tensor | None, kept: list[Tensor]
-    ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
-        """Gradients of the other arguments of :meth:`forward`."""
+    gz: Tensor
 
+    @property
+    def end(self) -> Tensor: ...
 
-@dataclass(frozen=True)
-class _Iterated:
-    """Steps of ``heuler`` with constant weights."""
+    @property
+    def nbytes(self) -> int: ...
 
-    weights: tuple[Tensor, None, None, Tensor | None, Tensor, Tensor]
-    steps: tuple[int, int, int]
-    keep: int
-    counts: tuple[int, ...]
+    @property
+    def projected(self) -> int: ...
 
-    def forward(self, start: Tensor, c: Tensor, eta: Tensor | None, scoring: Tensor | None) -> Any:
-        end, states, sums, projected = _diffuse(start, None, c, eta, *self.weights, *self.steps, self.keep, self.counts)
-        return end, (states, sums), projected
+    @property
+    def forward(self) -> Callable[..., None]: ...
 
-    def backward(
-        self, grad: Tensor, start: Tensor, c: Tensor, eta: Tensor | None, scoring: Tensor | None, kept: list[Tensor]
-    ) -> Any:
-        given = (grad, start, None, c, eta, *self.weights, *kept, *self.steps, self.counts, False)
-        gstart, _, gc, geta, *_ = _diffuse_backward(*given)
-        return gstart, gc, geta, None
+    @property
+    def backward(self) -> Callable[..., Any]: ...
 
 
-@dataclass(frozen=True)
-class _Attended:
-    """Steps of ``heuler`` with attention."""
-
-    weights: tuple[Tensor | None, Tensor, Tensor]
-    steps: tuple[int, int, int, float]
-    keep: bool
-    counts: tuple[int, ...]
-
-    def forward(self, start: Tensor, c: Tensor, eta: Tensor | None, scoring: Tensor | None) -> Any:
-        given = (start, None, c, eta, scoring, *self.weights, *self.steps, self.keep, self.counts)
-        end, states, sums, projected = _attend(*given)
-        return end, (states, sums), projected
-
-    def backward(
-        self, grad: Tensor, start: Tensor, c: Tensor, eta: Tensor | None, scoring: Tensor | None, kept: list[Tensor]
-    ) -> Any:
-        given = (grad, start, None, c, eta, scoring, *self.weights, *kept, *self.steps, self.counts, False)
-        gstart, _, gc, geta, gscoring, _ = _attend_backward(*given)
-        return gstart, gc, geta, gscoring
-
-
-@dataclass(frozen=True)
-class _Followed:
-    """A solver's stages with constant weights."""
-
-    weights: tuple[Tensor, Tensor | None, Tensor, Tensor]
-    plan: tuple[Tensor, Tensor, Tensor]
-    steps: tuple[list[int], int, int]
-    counts: tuple[int, ...]
-    keep: bool
-
-    def forward(self, start: Tensor, c: Tensor, eta: Tensor | None, scoring: Tensor | None) -> Any:
-        given = (start, None, c, eta, *self.weights, *self.plan, *self.steps, self.counts, self.keep)
-        end, slots, sums, projected = _follow(*given)
-        return end, (slots, sums), projected
-
-    def backward(
-        self, grad: Tensor, start: Tensor, c: Tensor, eta: Tensor | None, scoring: Tensor | None, kept: list[Tensor]
-    ) -> Any:
-        given = (grad, start, None, c, eta, *self.weights, *self.plan, *kept, *self.steps, self.counts, False)
-        gstart, _, gc, geta, *_ = _follow_backward(*given)
-        return gstart, gc, geta, None
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Way:
-    """What does not depend on parameters."""
+    """What passes are made of, and those that are made and free."""
 
-    features: tuple[Tensor, Tensor | None, Tensor, Tensor, Tensor]
-    encoding: tuple[float, int]
+    features: SparseFeatures
+    graph: Graph
+    nodes: Tensor
+    reach: Reach
+    block: HPDEBlock
     source: Curvature
     target: Curvature
-    path: _Path
+    weights: EdgeWeights | AttentionRule
+    shapes: tuple[tuple[int, int], tuple[int, int]]
+    """Of the first and the last matrix."""
+    drops: bool
+    dropout: float
+    code: int
+    learns: bool
+    free: list[_Passes] = field(default_factory=list)
+
+    def lend(self) -> _Loan:
+        return _Loan(self.free.pop() if self.free else _Passes(self), self.free)
+
+    def path(self, start: Tensor) -> _Path:
+        """The block's pass from encoded points, padded, that lie at ``start``."""
+        flow, weights, reach, counts = self.block.flow, self.weights, self.reach, self.reach.counts
+        learns, steps = self.learns, len(counts) - 1
+        small = learns and is_small(counts[0] * self.shapes[0][1], self.graph.num_edges)
+        assert isinstance(flow.activation, str)
+        form = MOVED if flow.eta is None else RESIDUAL, ACTIVATION_CODES[flow.activation]
+        if isinstance(weights, AttentionRule):
+            edge = None if weights.edge is None else reach.of_edges(weights.edge)
+            path = Trajectory(start, None, start.new_empty(0), None, None, None, *reach.pattern, *form, counts)
+            return Attending(path, steps, weights.scoring.shape[1] // 2, edge, weights.negative_slope, small)
+        extra = None if weights.origin is None else weights.origin.index_select(0, reach.rows)
+        values = reach.of_edges(weights.values)
+        path = Trajectory(start, None, values, None, None, extra, *reach.pattern, *form, counts)
+        if self.block.is_plain_iteration:
+            return Steps(path, steps, (ALL if small else LAST) if learns else NOTHING)
+        assert self.block.recipe is not None
+        plan = self.block.recipe.plan
+        return Following(path, shape_of(plan), (plan.forward, plan.backward, plan.numbers), small)
 
 
-class _Straight(torch.autograd.Function):
+class _Passes:
+    """Encoder, path and decoder, each working on what the one before leaves."""
+
+    def __init__(self, way: _Way) -> None:
+        features, (first, last) = way.features, way.shapes
+        given = features.values, features.indptr, features.indices, way.reach.rows
+        self.encoding = Encoding(*given, *first, way.drops, way.dropout, way.code)
+        self.path = way.path(self.encoding.out)
+        self.decoding = Decoding(self.path.end, *last)
+        self.is_kept = self.path.nbytes + 2 * self.encoding.product.nbytes <= KEEP_BYTES
+
+
+class _Loan:
+    """Passes for as long as somebody may ask for their gradient; afterwards others may have them."""
+
+    def __init__(self, passes: _Passes, free: list[_Passes]) -> None:
+        self.passes, self._free = passes, free
+
+    def __del__(self) -> None:
+        if self.passes.is_kept:
+            self._free.append(self.passes)
+
+
+class _Scores(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, way: _Way, weight: Tensor, bias: Tensor, log_source: Tensor | None, log_target: Tensor | None,
         eta: Tensor | None, scoring: Tensor | None, matrix: Tensor, shift: Tensor,
     ) -> Tensor:  # fmt: skip
-        c, c_out = way.source(), way.target()
-        start, product, projected = _encode(*way.features, weight, bias, c, c_out, *way.encoding)
-        report(projected)
-        end, kept, projected = way.path.forward(start, c_out, eta, scoring)
-        report(projected)
-        scores, decoded = _decode(end, matrix, shift, c_out)
-        ctx.way, ctx.curvatures = way, (c, c_out)
-        ctx.save_for_backward(weight, bias, eta, scoring, matrix, shift, start, product, end, decoded, *kept)
-        result: Tensor = scores
-        return result
+        ctx.loan = loan = way.lend()
+        fixed = way.block.flow.eta
+        (c, slope), (c_out, slope_out) = way.source.number(), way.target.number()
+        keys = keys_of(draw_keys(randomness.generator()) if way.drops else None)
+        numbers: Three = tuple(eta.tolist()) if eta is not None else NO_ETA if fixed is None else fixed  # type: ignore[assignment]  # three
+        rest = () if scoring is None else (scoring,)
+        passes = loan.passes
+        passes.encoding.forward(keys, weight, bias, c, c_out)
+        passes.path.forward(c_out, numbers, *rest)
+        if counting_projections():
+            record_projections(passes.encoding.projected + passes.path.projected)
+        scores = passes.decoding.forward(matrix, shift, c_out)
+        ctx.given = keys, c, c_out, slope, slope_out, numbers
+        ctx.save_for_backward(weight, bias, log_source, log_target, eta, scoring, matrix, shift)
+        return scores
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         if torch.is_grad_enabled():
             refuse_second("encode")
-        way, (c, c_out) = ctx.way, ctx.curvatures
-        weight, bias, eta, scoring, matrix, shift, start, product, end, decoded, *kept = ctx.saved_tensors
-        gend, gmatrix, gshift, gdecoder = _decode_backward(grad, end, matrix, shift, c_out, decoded)
-        gstart, gflow, geta, gscoring = way.path.backward(gend, start, c_out, eta, scoring, kept)
-        found = _encode_backward(gstart, *way.features, weight, bias, c, c_out, product, *way.encoding)
-        gweight, gbias, gsource, gtarget = found
-        slopes = way.source.slope(c, gsource), way.target.slope(c_out, gtarget + gflow + gdecoder)
-        each = (gweight, gbias, *slopes, geta, gscoring, gmatrix, gshift)
-        wanted = ctx.needs_input_grad[1:]
-        return None, *(g if w else None for g, w in zip(each, wanted, strict=True))
+        passes, (keys, c, c_out, slope, slope_out, numbers) = ctx.loan.passes, ctx.given
+        weight, bias, log_source, log_target, eta, scoring, matrix, shift = ctx.saved_tensors
+        gmatrix, gshift, gdecoder = passes.decoding.backward(grad, matrix, shift, c_out)
+        rest = () if scoring is None else (scoring,)
+        gflow, three, *more = passes.path.backward(passes.decoding.gz, c_out, numbers, *rest)
+        gweight, gbias, gc, gc_out = passes.encoding.backward(passes.path.gz, keys, bias, c, c_out)
+        found = (
+            *(unpadded(gweight, weight.shape[1]), gbias),
+            None if log_source is None else told(slope * gc, log_source),
+            None if log_target is None else told(slope_out * (gc_out + gflow + gdecoder), log_target),
+            None if eta is None else told(three, eta),
+            *(more or (None,)),
+            *(gmatrix, gshift),
+        )
+        return None, *(g if w else None for g, w in zip(found, ctx.needs_input_grad[1:], strict=True))
 
 
-def straight_scores(
-    encoder: Encoder, block: HPDEBlock, decoder: NodeDecoder, features: Features, graph: Graph, reach: Reach
-) -> Tensor | None:
-    """Scores of the nodes that are asked for, ``[n, outputs]``; none where the model has another form."""
-    flow, linear, last = block.flow, encoder.linear, decoder.linear
-    source, target, values = linear.manifold, encoder.target, getattr(features, "values", None)
-    drops = encoder.training and encoder.dropout > 0
+class Straight:
+    """A model's short way from features to scores, ready for the next call. A copy of a model has its own."""
+
+    def __init__(self) -> None:
+        self._known: tuple[Any, _Way | None, Any] = (None, None, None)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Straight:
+        return Straight()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Straight, ()
+
+    def scores(
+        self, encoder: Encoder, block: HPDEBlock, decoder: NodeDecoder, features: Features, graph: Graph, nodes: Tensor
+    ) -> Tensor | None:
+        """Scores of some nodes, ``[n, outputs]``; none where the model has another form."""
+        if not isinstance(features, SparseFeatures):
+            return None
+        flow, linear, last = block.flow, encoder.linear, decoder.linear
+        weight, bias, matrix, shift = linear.weight, linear.bias, last.weight, last.bias
+        modules = encoder, linear, block, flow, flow.diffusivity, decoder, last
+        tensors = features.values, weight, bias, matrix, shift
+        form = (
+            *(id(features), id(graph), id(nodes), nodes._version, graph.indices._version, features.indices._version),
+            *(encoder.training, decoder.training, encoder.dropout, encoder.state_dropout, decoder.dropout),
+            *(encoder.activation, encoder.bends_last, flow.activation, flow.eta is None, block.time, block.step),
+            *(
+                id(linear.manifold),
+                id(encoder.target),
+                id(block.method),
+                block.gradient,
+                torch.is_grad_enabled(),
+                is_eager(),
+                get_backend(),
+            ),
+            *(any(map(_is_watched, modules)), *map(_kind, tensors)),
+        )
+        known, way, _ = self._known
+        weights = None if way is None or form != known else _weights(flow, graph, weight)
+        if form != known or (way is not None and not _is_same(weights, way.weights)):
+            way = _find(encoder, block, decoder, features, graph, nodes)
+            weights = None if way is None else way.weights
+            held = (
+                features,
+                graph,
+                nodes,
+                linear.manifold,
+                encoder.target,
+                block.method,
+            )  # so that no other has their place in memory
+            self._known = form, way, held
+        if way is None or weights is None:
+            return None
+        logs = (curvature.log_scale if curvature.learnable else None for curvature in (way.source, way.target))
+        eta = flow.eta if isinstance(flow.eta, Tensor) else None
+        scoring = weights.scoring if isinstance(weights, AttentionRule) else None
+        result: Tensor = _Scores.apply(  # type: ignore[no-untyped-call]  # torch leaves it untyped
+            way, weight, bias, *logs, eta, scoring, matrix, shift
+        )
+        return result
+
+
+def _find(
+    encoder: Encoder, block: HPDEBlock, decoder: NodeDecoder, features: SparseFeatures, graph: Graph, nodes: Tensor
+) -> _Way | None:
+    flow, linear, last, values = block.flow, encoder.linear, decoder.linear, features.values
+    source, target = linear.manifold, encoder.target
     if (
-        not isinstance(features, SparseFeatures)
-        or values is None
-        or values.requires_grad
+        values.requires_grad
         or encoder.hidden
         or (encoder.training and encoder.state_dropout > 0)
         or (decoder.training and decoder.dropout > 0)
@@ -182,56 +256,41 @@ def straight_scores(
         or not use_fused("auto", values, linear.weight, linear.bias, last.weight, last.bias)
     ):
         return None
-    chosen = _path(block, graph, reach, linear.weight)
-    if chosen is None:
+    reach = block.reach(graph, nodes, linear.weight)
+    weights = None if reach is None else _weights(flow, graph, linear.weight)
+    if reach is None or weights is None:
         return None
     block.check(linear.weight, graph)
-    path, scoring = chosen
     bent = encoder.activation if encoder.bends_last else "identity"
-    keys = draw_keys(randomness.generator()) if drops else None
-    way = _Way(
-        (values, keys, features.indptr, features.indices, reach.rows),
-        (encoder.dropout, diffusion.ACTIVATION_CODES[bent]),
-        source.curvature,
-        target.curvature,
-        path,
-    )
-    logs = (getattr(space.curvature, "log_scale", None) for space in (source, target))
-    eta = flow.eta if flow.eta is None or isinstance(flow.eta, Tensor) else _three(flow.eta)
-    result: Tensor = _Straight.apply(way, linear.weight, linear.bias, *logs, eta, scoring, last.weight, last.bias)  # type: ignore[no-untyped-call]  # torch leaves it untyped
-    return result
+    first, second = linear.weight.shape, last.weight.shape
+    drops = encoder.training and encoder.dropout > 0
+    return _Way(
+        features, graph, nodes, reach, block, source.curvature, target.curvature, weights,
+        ((first[0], first[1]), (second[0], second[1])), drops, encoder.dropout, ACTIVATION_CODES[bent],
+        torch.is_grad_enabled(),
+    )  # fmt: skip
 
 
-@lru_cache(maxsize=8)
-def _three(eta: tuple[float, ...]) -> Tensor:
-    return torch.tensor(eta, dtype=torch.float64)
-
-
-def _path(block: HPDEBlock, graph: Graph, reach: Reach, like: Tensor) -> tuple[_Path, Tensor | None] | None:
-    """The block's operation with the scoring of its attention; none where weights of edges are trained."""
-    flow, learns, counts = block.flow, torch.is_grad_enabled(), reach.counts
-    is_small = diffusion.is_small(counts[0] * like.shape[1], graph.num_edges)
-    assert isinstance(flow.activation, str)
-    mode = diffusion.MOVED if flow.eta is None else diffusion.RESIDUAL
-    form = mode, diffusion.ACTIVATION_CODES[flow.activation]
-    rule: AttentionRule | None = flow.diffusivity.rule(graph, like.dtype)
+def _weights(flow: GraphFlow, graph: Graph, like: Tensor) -> EdgeWeights | AttentionRule | None:
+    """The flow's weights of edges; none where they are trained."""
+    diffusivity = flow.diffusivity
+    rule: AttentionRule | None = diffusivity.rule(graph, like.dtype)
     if rule is not None:
-        edge = None if rule.edge is None else reach.of_edges(rule.edge)
-        heard = (len(counts) - 1, *form, rule.negative_slope)
-        return _Attended((edge, *reach.pattern), heard, learns and is_small, counts), rule.scoring
-    weights = flow.diffusivity(like, graph, flow.manifold).edges_alone
-    if not isinstance(weights, EdgeWeights) or needs_gradient(weights.values, weights.origin):
-        return None
-    extra = None if weights.origin is None else weights.origin.index_select(0, reach.rows)
-    values = reach.of_edges(weights.values)
-    if block.is_plain_iteration:
-        keep = (diffusion.ALL if is_small else diffusion.LAST) if learns else diffusion.NOTHING
-        return _Iterated((values, None, None, extra, *reach.pattern), (len(counts) - 1, *form), keep, counts), None
-    assert block.recipe is not None
-    plan = block.recipe.plan
-    stages = plan.forward, plan.backward, plan.numbers
-    steps = following.shape_of(plan), *form
-    return _Followed((values, extra, *reach.pattern), stages, steps, counts, learns and is_small), None
+        return rule
+    weights = diffusivity(like, graph, flow.manifold).edges_alone
+    trained = not isinstance(weights, EdgeWeights) or needs_gradient(weights.values, weights.origin)
+    return None if trained else weights
+
+
+def _is_same(weights: EdgeWeights | AttentionRule | None, known: EdgeWeights | AttentionRule) -> bool:
+    """Whether passes that were made for the known weights serve these; the scoring of attention comes with a call."""
+    if isinstance(weights, EdgeWeights) and isinstance(known, EdgeWeights):
+        return weights.values is known.values and weights.origin is known.origin
+    return isinstance(weights, AttentionRule) and isinstance(known, AttentionRule) and weights.edge is known.edge
+
+
+def _kind(tensor: Tensor | None) -> tuple[Any, ...] | None:
+    return None if tensor is None else (tensor.dtype, tensor.is_cpu)
 
 
 def _is_watched(module: nn.Module) -> bool:

@@ -40,28 +40,28 @@ class Adam(torch.optim.Adam, Uncompiled):
     [0.8, 0.8]
     """
 
+    _known: tuple[Any, list[int], list[dict[str, Any]]] = ({}, [], [])
+    """The state, the parameters moved last, and the lists that torch's kernel takes of each group of them."""
+
     @unwatched
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        moved = [[p for p in group["params"] if p.grad is not None] for group in self.param_groups]
         if closure is not None or not all(group["fused"] for group in self.param_groups):
             return super().step(closure)
-        for group, parameters in zip(self.param_groups, moved, strict=True):
-            if not all(parameter in self.state for parameter in parameters):
-                self._init_group(group, [], [], [], [], [], [])  # type: ignore[no-untyped-call]  # torch's
-        taken = [self.state[parameter]["step"] for parameters in moved for parameter in parameters]
-        if taken:
-            torch._foreach_add_(taken, 1)
-        for group, parameters in zip(self.param_groups, moved, strict=True):
+        moved = [[p for p in group["params"] if p.grad is not None] for group in self.param_groups]
+        names = [id(parameter) for parameters in moved for parameter in parameters]
+        state, known, lists = self._known
+        if state is not self.state or known != names:
+            lists = self._lists(moved)
+            self._known = self.state, names, lists
+        if names:
+            torch._foreach_add_([count for tensors in lists for count in tensors["state_steps"]], 1)
+        for group, parameters, tensors in zip(self.param_groups, moved, lists, strict=True):
             if parameters:
-                states = [self.state[parameter] for parameter in parameters]
                 torch._fused_adam_(
                     parameters,
                     [parameter.grad for parameter in parameters],
-                    [state["exp_avg"] for state in states],
-                    [state["exp_avg_sq"] for state in states],
-                    [],
-                    [state["step"] for state in states],
+                    **tensors,
                     lr=group["lr"],
                     beta1=group["betas"][0],
                     beta2=group["betas"][1],
@@ -71,3 +71,13 @@ class Adam(torch.optim.Adam, Uncompiled):
                     maximize=False,
                 )
         return None
+
+    def _lists(self, moved: list[list[torch.Tensor]]) -> list[dict[str, Any]]:
+        lists = []
+        for group, parameters in zip(self.param_groups, moved, strict=True):
+            if not all(parameter in self.state for parameter in parameters):
+                self._init_group(group, [], [], [], [], [], [])  # type: ignore[no-untyped-call]  # torch's
+            names = {"exp_avgs": "exp_avg", "exp_avg_sqs": "exp_avg_sq", "state_steps": "step"}
+            tensors = {theirs: [self.state[p][name] for p in parameters] for theirs, name in names.items()}
+            lists.append({**tensors, "max_exp_avg_sqs": []})
+        return lists

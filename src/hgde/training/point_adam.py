@@ -15,10 +15,12 @@ import torch
 from torch import Tensor
 
 from hgde.compiler.load import prepare
-from hgde.kernels.cpu.threads import run_here
+from hgde.kernels.cpu.threads import Given, LoneCall
 from hgde.training.adam import Uncompiled, unwatched
 
 KERNEL = "points.adam"
+GIVEN = ("point", "gradient", "mean", "square", "c", "lr", "beta1", "beta2", "left1", "left2", "eps", "limit")
+"""Its arguments after the size."""
 MARGINS = {torch.float32: 4e-3, torch.float64: 1e-5}
 """How far from the boundary geoopt keeps points, as a share of the radius."""
 
@@ -32,6 +34,9 @@ class PointAdam(geoopt.optim.RiemannianAdam, Uncompiled):  # type: ignore[misc] 
 
     def __init__(self, params: Iterable[Any], *args: Any, **options: Any) -> None:
         super().__init__(params, *args, **options)
+        self._checked: Any = None
+        self._goes_short = False
+        self._calls: dict[tuple[int, torch.dtype], LoneCall] = {}
         for group in self.param_groups:
             if _is_plain(group):
                 for point in group["params"]:
@@ -39,14 +44,18 @@ class PointAdam(geoopt.optim.RiemannianAdam, Uncompiled):  # type: ignore[misc] 
 
     @unwatched
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        if not all(_is_plain(group) for group in self.param_groups):
+        if self._checked is not self.param_groups:
+            self._checked, self._goes_short = self.param_groups, all(map(_is_plain, self.param_groups))
+        moved = [(point, group) for group in self.param_groups for point in group["params"] if point.grad is not None]
+        if not self._goes_short or any(point.grad.is_sparse for point, _ in moved):
             return super().step(closure)
-        loss = None if closure is None else closure()
-        with torch.no_grad():
-            for group in self.param_groups:
-                for point in group["params"]:
-                    if point.grad is not None:
-                        self._move(point, group)
+        if closure is None:
+            with torch.no_grad():
+                for point, group in moved:
+                    self._move(point, group)
+            return None
+        loss = closure()
+        self.step()
         return loss
 
     def _move(self, point: Tensor, group: dict[str, Any]) -> None:
@@ -57,10 +66,18 @@ class PointAdam(geoopt.optim.RiemannianAdam, Uncompiled):  # type: ignore[misc] 
         assert point.grad is not None
         c = float(point.manifold.c)  # type: ignore[attr-defined]  # a geoopt parameter
         beta1, beta2 = group["betas"]
-        size, count, limit = point.numel(), state["step"], (1 - MARGINS[point.dtype]) / c**0.5
-        rates = (c, group["lr"], beta1, beta2, 1 - beta1**count, 1 - beta2**count, group["eps"], limit)
-        given = (point, point.grad.contiguous(), state["exp_avg"], state["exp_avg_sq"])
-        run_here(KERNEL, point.dtype, 2 * size, (size, *given, *map(float, rates)))
+        count, gradient = state["step"], point.grad.contiguous()
+        self._call(point.numel(), point.dtype)(
+            point=point, gradient=gradient, mean=state["exp_avg"], square=state["exp_avg_sq"], c=c,
+            lr=float(group["lr"]), beta1=float(beta1), beta2=float(beta2), left1=1 - beta1**count,
+            left2=1 - beta2**count, eps=float(group["eps"]), limit=(1 - MARGINS[point.dtype]) / c**0.5,
+        )  # fmt: skip
+
+    def _call(self, size: int, dtype: torch.dtype) -> LoneCall:
+        call = self._calls.get((size, dtype))
+        if call is None:
+            call = self._calls[size, dtype] = LoneCall(KERNEL, dtype, 2 * size, (size, *map(Given, GIVEN)))
+        return call
 
 
 def _is_plain(group: dict[str, Any]) -> bool:
@@ -72,6 +89,5 @@ def _is_plain(group: dict[str, Any]) -> bool:
         and point.device.type == "cpu"
         and point.dtype in MARGINS
         and point.is_contiguous()
-        and (point.grad is None or not point.grad.is_sparse)
         for point in group["params"]
     )

@@ -15,7 +15,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from queue import SimpleQueue
 from typing import Any
@@ -122,79 +122,148 @@ def lent(name: str, size: int, dtype: torch.dtype) -> Tensor:
     return _room().lent(name, size, dtype)
 
 
-def run(
-    name: str, dtype: torch.dtype, blocks: int, work: int, scratch: int, args: tuple[Any, ...], align: int = 1
-) -> None:
-    """Kernel ``name`` over ``range(blocks)``, split among threads where ``work`` is worth it.
+class Given(str):
+    """The name of an argument that comes with each call, at its place among the others of a :class:`Call`."""
+
+    __slots__ = ()
+
+
+class Call:
+    """A kernel with its arguments, which are packed once: from one call to the next only some of them change.
 
     Args:
-        work: inner-loop operations of the whole job; small jobs stay on the calling thread.
         scratch: doubles of buffer that each thread needs.
-        args: ints, floats, and tensors whose first entry's address is handed over (``None`` is the null pointer).
-        align: no part begins inside a group of so many blocks.
+        args: ints, floats, tensors whose first entry's address is handed over (``None`` is the null pointer), and
+            :class:`Given` for what comes with each call. Tensors are held.
     """
-    room, groups = _room(), -(-blocks // align)
-    threads = max(1, min(room.threads, groups, work // MIN_WORK))
-    cuts = [min(blocks, align * (groups * t // threads)) for t in range(threads + 1)]
-    parts = zip(pairwise(cuts), room.buffers(scratch, threads), strict=True)
-    plain = _plain(args)
-    _share(name, dtype, [(*cut, own, *plain) for cut, own in parts])
 
+    def __init__(self, name: str, dtype: torch.dtype, scratch: int, args: tuple[Any, ...]) -> None:
+        self.name, self._scratch, self._held = name, scratch, args
+        self._kernel = function(name, REAL[dtype])
+        # Asking whether a number is a tensor takes longer than anything else here.
+        self._plain = [a if type(a) in _NUMBERS else _word(a) for a in args]
+        self._places = {str(a): place for place, a in enumerate(args) if type(a) is Given}
+        self._jobs: dict[int, tuple[Any, int]] = {}
 
-def run_here(name: str, dtype: torch.dtype, scratch: int, args: tuple[Any, ...]) -> None:
-    """A kernel on this thread alone."""
-    _share(name, dtype, [(*_room().buffers(scratch, 1), *_plain(args))])
+    def _set(self, given: dict[str, Any]) -> None:
+        plain, places = self._plain, self._places
+        for name, value in given.items():
+            plain[places[name]] = value if type(value) in _NUMBERS else value.data_ptr()
 
-
-def run_together(
-    name: str, dtype: torch.dtype, phases: int, most_parts: int, work: int, scratch: int, args: tuple[Any, ...]
-) -> None:
-    """A kernel that goes through ``phases``, see :mod:`hgde.kernels.cpu.phases`, by as many threads as are free.
-
-    The arguments are those of :func:`run`; ``most_parts`` is the largest number of parts that a phase has.
-    """
-    room, plain = _room(), _plain(args)
-    threads = max(1, min(room.threads, most_parts, work // MIN_SHARED))
-    choice = _choice(name, work, threads) if threads > 1 and work < ALWAYS_SHARED else None
-    if choice is not None and not choice.is_shared():
-        threads = 1
-    began = time.perf_counter()
-    sync = _counters(phases, threads)
-    first = ctypes.addressof(sync)
-    calls = [(own, first + 4 * LINE * n, *plain) for n, own in enumerate(room.buffers(scratch, threads))]
-    _share(name, dtype, calls)
-    if choice is not None:
-        choice.learn(threads > 1, time.perf_counter() - began)
-
-
-def _counters(phases: int, threads: int) -> Any:
-    """Counters of the phases, see :func:`hgde.kernels.cpu.phases.counter`; the first lines tell each thread which it is
-    and how many there are."""
-    sync = (ctypes.c_int32 * ((threads + phases * (threads + 1)) * LINE))()
-    for n in range(threads):
-        sync[n * LINE], sync[n * LINE + 1] = n, threads
-    return sync
-
-
-def _plain(args: tuple[Any, ...]) -> list[Any]:
-    # Asking whether a number is a tensor takes longer than anything else here.
-    return [a if type(a) in _NUMBERS else 0 if a is None else a.data_ptr() for a in args]
+    def _share(self, heads: Sequence[tuple[int, ...]]) -> None:
+        """The calls that begin with these arguments, as many threads as there are of them."""
+        kernel, threads = self._kernel, len(heads)
+        known = self._jobs.get(threads)
+        if known is None:
+            blank = kernel.blank_job(threads)
+            known = self._jobs[threads] = blank, ctypes.addressof(blank)
+        job, place = known
+        kernel.fill(job, heads, self._plain)
+        if threads == 1:
+            kernel.take_up(place)
+        elif _openmp is not None:
+            _openmp(kernel.address, place, threads, 0)
+        else:
+            _spread([(kernel.take_up, (place,))] * threads)
 
 
 _NUMBERS = (int, float)
 
 
-def _share(name: str, dtype: torch.dtype, calls: list[tuple[Any, ...]]) -> None:
-    """Calls of a kernel, as many threads as there are calls."""
-    kernel, threads = function(name, REAL[dtype]), len(calls)
-    job = kernel.job(calls)
-    place = ctypes.addressof(job)
-    if threads == 1:
-        kernel.take_up(place)
-    elif _openmp is not None:
-        _openmp(kernel.address, place, threads, 0)
-    else:
-        _spread([(kernel.take_up, (place,))] * threads)
+def _word(argument: Any) -> int:
+    return 0 if argument is None or type(argument) is Given else argument.data_ptr()
+
+
+class LoneCall(Call):
+    """A kernel on the calling thread alone."""
+
+    def __call__(self, **given: Any) -> None:
+        self._set(given)
+        self._share([tuple(_room().buffers(self._scratch, 1))])
+
+
+class SplitCall(Call):
+    """A kernel over ``range(blocks)``, split among threads where ``work`` is worth it.
+
+    Args:
+        work: inner-loop operations of the whole job; small jobs stay on the calling thread.
+        align: no part begins inside a group of so many blocks.
+    """
+
+    def __init__(
+        self, name: str, dtype: torch.dtype, blocks: int, work: int, scratch: int, args: tuple[Any, ...], align: int = 1
+    ) -> None:
+        super().__init__(name, dtype, scratch, args)
+        self._blocks, self._work, self._align = blocks, work, align
+
+    def __call__(self, **given: Any) -> None:
+        self._set(given)
+        room, blocks, align = _room(), self._blocks, self._align
+        groups = -(-blocks // align)
+        threads = max(1, min(room.threads, groups, self._work // MIN_WORK))
+        cuts = [min(blocks, align * (groups * t // threads)) for t in range(threads + 1)]
+        parts = zip(pairwise(cuts), room.buffers(self._scratch, threads), strict=True)
+        self._share([(*cut, own) for cut, own in parts])
+
+
+class SharedCall(Call):
+    """A kernel that goes through ``phases``, see :mod:`hgde.kernels.cpu.phases`, by as many threads as are free.
+
+    Args:
+        most_parts: the largest number of parts that a phase has.
+        work: as for :class:`SplitCall`.
+    """
+
+    def __init__(
+        self, name: str, dtype: torch.dtype, phases: int, most_parts: int, work: int, scratch: int,
+        args: tuple[Any, ...],
+    ) -> None:  # fmt: skip
+        super().__init__(name, dtype, scratch, args)
+        self._phases, self._parts, self._work = phases, most_parts, work
+        self._sync: dict[int, tuple[Any, int]] = {}
+
+    def __call__(self, **given: Any) -> None:
+        self._set(given)
+        room, work = _room(), self._work
+        threads = max(1, min(room.threads, self._parts, work // MIN_SHARED))
+        choice = _choice(self.name, work, threads) if threads > 1 and work < ALWAYS_SHARED else None
+        if choice is not None and not choice.is_shared():
+            threads = 1
+        began = 0.0 if choice is None else time.perf_counter()
+        first = self._counters(threads)
+        heads = [(own, first + 4 * LINE * n) for n, own in enumerate(room.buffers(self._scratch, threads))]
+        self._share(heads)
+        if choice is not None:
+            choice.learn(threads > 1, time.perf_counter() - began)
+
+    def _counters(self, threads: int) -> int:
+        """Where the counters of the phases are, see :func:`hgde.kernels.cpu.phases.counter`; the first lines tell each
+        thread which it is and how many there are."""
+        known = self._sync.get(threads)
+        if known is None:
+            sync = (ctypes.c_int32 * ((threads + self._phases * (threads + 1)) * LINE))()
+            for n in range(threads):
+                sync[n * LINE], sync[n * LINE + 1] = n, threads
+            self._sync[threads] = sync, ctypes.addressof(sync)
+            return self._sync[threads][1]
+        sync, first = known
+        told = 4 * LINE * threads
+        ctypes.memset(first + told, 0, ctypes.sizeof(sync) - told)
+        return first
+
+
+def run(
+    name: str, dtype: torch.dtype, blocks: int, work: int, scratch: int, args: tuple[Any, ...], align: int = 1
+) -> None:
+    """A :class:`SplitCall` that is made once."""
+    SplitCall(name, dtype, blocks, work, scratch, args, align)()
+
+
+def run_together(
+    name: str, dtype: torch.dtype, phases: int, most_parts: int, work: int, scratch: int, args: tuple[Any, ...]
+) -> None:
+    """A :class:`SharedCall` that is made once."""
+    SharedCall(name, dtype, phases, most_parts, work, scratch, args)()
 
 
 class _Choice:

@@ -17,7 +17,7 @@ from hgde.graph import Graph
 from hgde.kernels import linear, reference
 from hgde.kernels.backend import Backend
 from hgde.kernels.dispatch import use_fused
-from hgde.kernels.ops import attending, attention, diffusion, following, pairs
+from hgde.kernels.ops import attending, attention, diffusion, following, pairs, trajectory
 from hgde.kernels.ops.arguments import curvature, needs_gradient, report
 from hgde.kernels.ops.layers import log_origin
 from hgde.kernels.plans import Recipe
@@ -134,7 +134,7 @@ def tangent_sum(z: Tensor, graph: Graph, weights: LocalWeights, c: Tensor | floa
     _check(z, graph, weights)
     c = curvature(c, z)
     if use_fused(backend, z, *weight_tensors(weights)):
-        return _fused_steps(z, graph, weights, c, 1, None, None, diffusion.SUMS, 0)
+        return _fused_steps(z, graph, weights, c, 1, None, None, trajectory.SUMS, 0)
     return reference.tangent_sum(z, graph, weights, c).to(z.dtype)
 
 
@@ -160,7 +160,7 @@ def advance(
     c, eta = curvature(c, z), _eta(eta, z)
     if isinstance(activation, str) and use_fused(backend, z, v, z0):
         resolve_activation(activation)
-        mode = diffusion.MOVED if eta is None else diffusion.RESIDUAL
+        mode = trajectory.MOVED if eta is None else trajectory.RESIDUAL
         code = diffusion.ACTIVATION_CODES[activation]
         if needs_gradient(z, v, z0, c, eta):
             prepare(("rows.advance", "rows.advance_backward"), z.dtype)
@@ -233,7 +233,7 @@ def diffuse_steps(
         resolve_activation(activation)
         if steps == 0:
             return z
-        mode = diffusion.MOVED if eta is None else diffusion.RESIDUAL
+        mode = trajectory.MOVED if eta is None else trajectory.RESIDUAL
         first = None if eta is None or z0 is z else z0
         code = diffusion.ACTIVATION_CODES[activation]
         return _fused_steps(z, graph, weights, c, steps, first, eta, mode, code, reach)
@@ -286,7 +286,7 @@ def follow(
     following.prepare_for(z, graph, learns)
     weight, extra, pattern, counts = _within(reach, graph, weights.values, weights.origin)
     given = (z, first, c, eta, weight, extra, *pattern)
-    mode = diffusion.MOVED if eta is None else diffusion.RESIDUAL
+    mode = trajectory.MOVED if eta is None else trajectory.RESIDUAL
     steps = (plan.forward, plan.backward, plan.numbers, following.shape_of(plan))
     code, keep = diffusion.ACTIVATION_CODES[activation], learns and following.keeps_sums(z, graph)
     out, _, _, projected = following.follow(*given, *steps, mode, code, counts, keep)
@@ -343,7 +343,7 @@ def attend_steps(
         learns = needs_gradient(z, z0, c, eta, rule.scoring, rule.edge)
         keep = learns and diffusion.is_small(z.numel(), graph.num_edges)
         attending.prepare_for(z, learns)
-        mode = diffusion.MOVED if eta is None else diffusion.RESIDUAL
+        mode = trajectory.MOVED if eta is None else trajectory.RESIDUAL
         counts: tuple[int, ...] = ()
         edge, pattern = rule.edge, (graph.indptr, graph.indices)
         if reach is not None:

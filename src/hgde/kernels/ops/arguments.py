@@ -13,7 +13,7 @@ def curvature(c: Tensor | float, like: Tensor) -> Tensor:
     return c if isinstance(c, Tensor) else torch.tensor(c, dtype=torch.float64, device=like.device)
 
 
-def report(projected: Tensor) -> None:
+def report(projected: Tensor | int) -> None:
     """Tell whoever counts how many points were projected."""
     if numerics.counting_projections():
         numerics.record_projections(projected)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,9 +13,9 @@ from hgde.compiler.load import prepare
 from hgde.kernels.ahead import PARTS
 from hgde.kernels.cpu import pages
 from hgde.kernels.cpu.sizes import PARTIALS, PROJECTED, at_width, scratch
-from hgde.kernels.cpu.threads import run_together
-from hgde.kernels.ops.diffusion import RESIDUAL, Gradients, Trajectory, pointer
-from hgde.kernels.ops.register import LANES, counted, like, operation, ordered_total, padded, told, unpadded
+from hgde.kernels.cpu.threads import Given, SharedCall
+from hgde.kernels.ops.register import LANES, Array, like, operation, ordered_total, padded, told, unpadded
+from hgde.kernels.ops.trajectory import RESIDUAL, Gradients, Three, Trajectory, three
 
 KERNELS = PARTS["attending"]
 GIVEN = "Tensor z, Tensor? z0, Tensor c, Tensor? eta, Tensor scoring, Tensor? edge, Tensor indptr, Tensor indices"
@@ -25,34 +26,115 @@ def prepare_for(z: Tensor, learns: bool) -> None:
     prepare([at_width(name, z.shape[1]) for name in (KERNELS if learns else KERNELS[:1])], z.dtype)
 
 
-class _Attending:
-    """What does not change along a trajectory, as the kernels take it."""
+class Attending:
+    """Some steps from a state at one place, with calls and buffers of its own. What a pass made stays until the next.
+
+    Args:
+        path: from that state, without weights.
+        heads, edge, slope: of the attention, see :class:`hgde.kernels.AttentionRule`.
+        keep: whether steps keep their sums and what is dear of their edges for the gradient.
+        states, kept: of a forward pass, where only its gradient is asked for.
+        wanted: whether the edges' own weights have a gradient.
+    """
 
     def __init__(
-        self, z: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None, scoring: Tensor, edge: Tensor | None,
-        indptr: Tensor, indices: Tensor, mode: int, code: int, slope: float, counts: Sequence[int],
+        self, path: Trajectory, steps: int, heads: int, edge: Tensor | None, slope: float, keep: bool = False,
+        states: Tensor | None = None, kept: Tensor | None = None, wanted: bool = False,
     ) -> None:  # fmt: skip
-        first, none = None if z0 is None else padded(z0), z.new_empty(0)
-        self.path = Trajectory(z, first, c, eta, none, None, None, None, indptr, indices, mode, code, counts)
-        self.layout, self.slope, self.z = self.path.layout, slope, z
-        self.heads = scoring.shape[1] // 2
-        self.scoring = padded(scoring.T)
-        self.edge = None if edge is None else edge.contiguous()
-        self.most = self.layout.most_in_strip(self.path.width, self.path.counts)
-        self.work = self.path.work + 20 * self.heads * self.layout.num_entries
-        self.buffers = scratch(self.path.width, self.most) + (2 + self.heads) * self.most + LANES
+        self.path, self._steps, self._heads, self._slope = path, steps, heads, slope
+        self._edge, layout = None if edge is None else edge.contiguous(), path.layout
+        self.states = pages.empty((steps - 1, *path.z.shape), path.dtype) if states is None else states
+        shape = (steps if keep else 0, path.z.numel() + 2 * layout.num_entries)
+        self.kept = pages.empty(shape, torch.float64) if kept is None else kept
+        self.gedge = torch.zeros_like(self._edge) if self._edge is not None and wanted else None
+        self._most = layout.most_in_strip(path.width, path.counts)
+        self._work = path.work + 20 * heads * layout.num_entries
+        self._buffers = scratch(path.width, self._most) + (2 + heads) * self._most + LANES
+        if states is None:
+            self.end = pages.empty((path.num_asked, path.width), path.dtype)
+        self._lines = np.zeros((layout.num_blocks, PARTIALS))
+        self._forth: SharedCall | None = None
+        self._back: SharedCall | None = None
 
-    def common(self, states: Tensor, kept: Tensor) -> tuple[Any, ...]:
+    @property
+    def nbytes(self) -> int:
+        """What the forward pass leaves for the gradient."""
+        return self.states.nbytes + self.kept.nbytes
+
+    def _common(self) -> tuple[Any, ...]:
         """Arguments of both kernels; what belongs to a state is there twice, this one's and the next's."""
-        path, layout, keeps = self.path, self.layout, kept.numel() > 0
+        path, layout, kept, heads = self.path, self.path.layout, self.kept, self._heads
+        keeps = kept.numel() > 0
         b = pages.empty(2 * path.rows, torch.float64)
-        scores = pages.empty(2 * path.rows * 2 * self.heads, torch.float64)
+        scores = pages.empty(2 * path.rows * 2 * heads, torch.float64)
         return (
-            *(len(states) + 1, layout.num_blocks, path.blocks, path.rows, layout.indptr, layout.indices),
-            *(layout.owners, path.width, self.z, states, b, self.heads, self.scoring, scores, self.slope),
-            *(int(self.edge is not None), pointer(self.edge), self.most, path.z0, path.mode, path.code, *path.eta),
-            *(path.c, path.margin, int(keeps), kept, layout.num_entries if keeps else self.most),
+            *(self._steps, layout.num_blocks, path.blocks, path.rows, layout.indptr, layout.indices),
+            *(layout.owners, path.width, path.z, self.states, b, heads, Given("scoring"), scores, self._slope),
+            *(int(self._edge is not None), self._edge, self._most, *path.flow),
+            *(int(keeps), kept, layout.num_entries if keeps else self._most),
         )
+
+    def _prepare_forward(self) -> SharedCall:
+        path, blocks, steps = self.path, self.path.layout.num_blocks, self._steps
+        args = (*self._common(), self.end, torch.from_numpy(self._lines), path.stage)
+        name = at_width(KERNELS[0], path.width)
+        return SharedCall(name, path.dtype, steps + 1, blocks, steps * self._work, self._buffers, args)
+
+    def forward(self, c: float, eta: Three, scoring: Tensor) -> None:
+        """The last state, to ``end``."""
+        if self._forth is None:
+            self._forth = self._prepare_forward()
+        self._lines.fill(0)
+        self._forth(scoring=padded(scoring.T), **self.path.numbers(c, eta))
+
+    @property
+    def projected(self) -> int:
+        """How many points the forward pass projected, until there is a gradient."""
+        return int(self._lines[:, PROJECTED].sum())
+
+    def _prepare_backward(self) -> SharedCall:
+        path, layout, heads = self.path, self.path.layout, self._heads
+        self.into, self.gz = Gradients(path, False, tells=True), pages.empty_like(path.z)
+        by, edges = layout.transposed(path.rows), layout.num_entries
+        columns, cuts = (layout.num_blocks, path.blocks) if path.counts else (by.blocks.numel() - 1, by.blocks)
+        gscores, each = pages.empty(path.rows * 2 * heads, torch.float64), pages.empty(edges * heads, path.dtype)
+        self._left = self.gz.numpy(), gscores.numpy(), each.numpy()
+        self._scored = np.zeros((columns, 2 * heads * path.width + 1))
+        args = (
+            *(*self._common(), Given("grad"), Given("sums"), self.gz, self.into.z0, gscores),
+            *(int(self.gedge is not None), self.gedge, each, torch.from_numpy(self._scored), Given("tell")),
+            *(torch.from_numpy(self._lines), columns, cuts, by.start, by.rows, by.order, path.stage),
+        )
+        name, work, phases = at_width(KERNELS[1], path.width), 3 * self._steps * self._work, 2 * self._steps + 1
+        return SharedCall(name, path.dtype, phases, layout.num_blocks, work, self._buffers, args)
+
+    def backward(self, grad: Tensor, c: float, eta: Three, scoring: Tensor) -> tuple[float, Array, Tensor]:
+        """From the gradient of the last state, padded: those of ``c``, ``eta`` and ``scoring``. That of the first is
+        left at ``gz``, those of the start and of edges ``into`` what collects them and at ``gedge``."""
+        if self._back is None:
+            self._back = self._prepare_backward()
+        else:
+            self.into.clear()
+            self._scored.fill(0)
+        self._lines.fill(0)
+        path, buffers = self.path, self.into.buffers()
+        if path.counts:
+            # Of rows that a step did not move, senders hear nothing.
+            for left in (*self._left, *(buffer.numpy() for buffer in buffers.values())):
+                left.fill(0)
+        self._back(grad=grad, scoring=padded(scoring.T), **buffers, **path.numbers(c, eta))
+        if path.starts_here:
+            self.into.add_start(self.gz)
+        total, scored = ordered_total(self._lines), ordered_total(self._scored)
+        gscoring = told(scored[:-1].reshape(2 * self._heads, path.width)[:, : len(scoring)].T, scoring)
+        return float(total[0] + scored[-1]), total[1:4], gscoring
+
+
+def _path(
+    z: Tensor, z0: Tensor | None, indptr: Tensor, indices: Tensor, mode: int, code: int, counts: Sequence[int]
+) -> Trajectory:
+    first, none = None if z0 is None else padded(z0), z.new_empty(0)
+    return Trajectory(padded(z), first, none, None, None, None, indptr, indices, mode, code, counts)
 
 
 def _shapes(
@@ -91,16 +173,10 @@ def attend(
 
     ``counts`` as for :func:`hgde.kernels.ops.diffusion.diffuse`.
     """
-    state = padded(z)
-    pass_ = _Attending(state, z0, c, eta, scoring, edge, indptr, indices, mode, code, slope, counts)
-    states, out = pages.empty((steps - 1, *state.shape), state.dtype), pass_.path.end(state)
-    kept = pages.empty((steps if keep else 0, state.numel() + 2 * len(indices)), torch.float64)
-    blocks = pass_.layout.num_blocks
-    partial = torch.zeros(blocks, PARTIALS, dtype=torch.float64)
-    args = (*pass_.common(states, kept), out, partial, pass_.path.stage)
-    name = at_width(KERNELS[0], z.shape[1])
-    run_together(name, z.dtype, steps + 1, blocks, steps * pass_.work, pass_.buffers, args)
-    return unpadded(out, z.shape[1]), states, kept, counted(partial, PROJECTED)
+    path = _path(z, z0, indptr, indices, mode, code, counts)
+    pass_ = Attending(path, steps, scoring.shape[1] // 2, edge, slope, keep)
+    pass_.forward(float(c), three(eta), scoring)
+    return unpadded(pass_.end, z.shape[1]), pass_.states, pass_.kept, torch.tensor(pass_.projected)
 
 
 def _gradient_shapes(
@@ -124,30 +200,10 @@ def attend_backward(
     counts: Sequence[int], wanted: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Gradients of ``z, z0, c, eta, scoring, edge``; those of absent or unwanted ones are empty."""
-    state, width, none = padded(z), z.shape[1], z.new_empty(0)
-    pass_ = _Attending(state, z0, c, eta, scoring, edge, indptr, indices, mode, code, slope, counts)
-    layout, path, heads = pass_.layout, pass_.path, pass_.heads
-    into, gz = Gradients(path, state, False, tells=True), pages.empty_like(state)
-    by, edges = layout.transposed(path.rows), layout.num_entries
-    columns, cuts = (layout.num_blocks, path.blocks) if counts else (by.blocks.numel() - 1, by.blocks)
-    gscores, each = pages.empty(path.rows * 2 * heads, torch.float64), pages.empty(edges * heads, z.dtype)
-    if counts:
-        # Of rows that a step did not move, senders hear nothing.
-        for left in (gz, gscores, each, into.sums, into.tell):
-            left.zero_()
-    gedge = torch.zeros_like(pass_.edge) if pass_.edge is not None and wanted else none
-    partial = torch.zeros(layout.num_blocks, PARTIALS, dtype=torch.float64)
-    lines = torch.zeros(columns, 2 * heads * path.width + 1, dtype=torch.float64)
-    args = (
-        *(*pass_.common(states, kept), padded(grad), into.sums, gz, into.z0, gscores, int(gedge.numel() > 0), gedge),
-        *(each, lines, into.tell, partial, columns, cuts, by.start, by.rows, by.order, path.stage),
-    )
-    name, work = at_width(KERNELS[1], width), 3 * steps * pass_.work
-    run_together(name, z.dtype, 2 * steps + 1, layout.num_blocks, work, pass_.buffers, args)
-    if z0 is None and mode == RESIDUAL:
-        into.add_start(gz)
-    total, scored = ordered_total(partial), ordered_total(lines)
-    gz0 = unpadded(into.z0, width) if z0 is not None and mode == RESIDUAL else none
-    geta = none if eta is None else told(total[1:4], eta)
-    gscoring = told(scored[:-1].reshape(2 * heads, path.width)[:, :width].T, scoring)
-    return unpadded(gz, width), gz0, told(total[0] + scored[-1], c), geta, gscoring, gedge
+    path, width, none = _path(z, z0, indptr, indices, mode, code, counts), z.shape[1], z.new_empty(0)
+    pass_ = Attending(path, steps, scoring.shape[1] // 2, edge, slope, states=states, kept=kept, wanted=wanted)
+    gc, three_gradients, gscoring = pass_.backward(padded(grad), float(c), three(eta), scoring)
+    gz0 = unpadded(pass_.into.z0, width) if z0 is not None and mode == RESIDUAL else none
+    geta = none if eta is None else told(three_gradients, eta)
+    gedge = none if pass_.gedge is None else pass_.gedge
+    return unpadded(pass_.gz, width), gz0, told(gc, c), geta, gscoring, gedge

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -11,7 +12,7 @@ from hgde.geometry import numerics
 from hgde.kernels.ahead import PARTS
 from hgde.kernels.cpu.layout import even_blocks
 from hgde.kernels.cpu.sizes import decoder_scratch
-from hgde.kernels.cpu.threads import run
+from hgde.kernels.cpu.threads import Given, SplitCall
 from hgde.kernels.ops.register import like, operation, ordered_total, padded, told, unpadded
 
 KERNELS = PARTS["decoder"]
@@ -31,18 +32,52 @@ def _shapes(z: Tensor, weight: Tensor, bias: Tensor, c: Tensor) -> tuple[Tensor,
     return z.new_empty((nodes, outputs)), z.new_empty((nodes, (outputs + 7) // 8 * 8))
 
 
-def _arguments(z: Tensor, weight: Tensor, bias: Tensor, c: float) -> tuple[Any, ...]:
-    """The bias is kept as a point of the unit ball."""
-    points, (inputs, columns) = padded(z), weight.shape
-    widths = inputs, columns, points.shape[1], (columns + 7) // 8 * 8
-    margin = numerics.limits(z.dtype).margin
-    return even_blocks(z.shape[0]), *widths, points, weight.contiguous(), bias.contiguous(), c, c**0.5, margin
+class Decoding:
+    """The layer on points at one place, ``z [n, d]`` padded, with calls and buffers of its own.
 
+    A matrix has ``inputs`` rows and so many ``columns``. What a pass made stays until the next one.
+    """
 
-def _run(kernel: str, args: tuple[Any, ...]) -> None:
-    blocks, _, _, width, outputs, points = args[:6]
-    work = 2 * points.shape[0] * width * (outputs + 8)
-    run(kernel, points.dtype, blocks.numel() - 1, work, decoder_scratch(width, outputs), args)
+    def __init__(self, z: Tensor, inputs: int, columns: int, product: Tensor | None = None) -> None:
+        self._points, self._inputs, self._columns = z, inputs, columns
+        self.nodes, self._width, self._outputs = len(z), z.shape[1], (columns + 7) // 8 * 8
+        self.product = z.new_empty((self.nodes, self._outputs)) if product is None else product
+        self._forth: SplitCall | None = None
+        self._back: SplitCall | None = None
+
+    def _prepare(self, kernel: str, more: tuple[Any, ...]) -> SplitCall:
+        z, width, outputs, blocks = self._points, self._width, self._outputs, even_blocks(self.nodes)
+        args = (
+            *(blocks, self._inputs, self._columns, width, outputs, z, Given("weight"), Given("bias")),
+            *(Given("c"), Given("root_c"), numerics.limits(z.dtype).margin, self.product, *more),
+        )
+        work, buffers = 2 * self.nodes * width * (outputs + 8), decoder_scratch(width, outputs)
+        return SplitCall(kernel, z.dtype, len(blocks) - 1, work, buffers, args)
+
+    def forward(self, weight: Tensor, bias: Tensor, c: float) -> Tensor:
+        """Scores; the product stays for the gradient."""
+        if self._forth is None:
+            self._forth = self._prepare(KERNELS[0], (Given("out"),))
+        out = self._points.new_empty((self.nodes, self._columns))
+        self._forth(weight=weight.contiguous(), bias=bias.contiguous(), c=c, root_c=c**0.5, out=out)
+        return out
+
+    def backward(self, grad: Tensor, weight: Tensor, bias: Tensor, c: float) -> tuple[Tensor, Tensor, float]:
+        """Gradients of ``weight``, ``bias`` and ``c``; that of the points, padded, is left at ``gz``."""
+        matrix, columns = self._width * self._outputs, self._columns
+        if self._back is None:
+            self.gz = torch.empty_like(self._points)
+            self._lines = np.zeros((len(even_blocks(self.nodes)) - 1, matrix + self._outputs + 1))
+            self._back = self._prepare(KERNELS[1], (Given("grad"), self.gz, torch.from_numpy(self._lines)))
+        else:
+            self._lines.fill(0)
+        given = weight.contiguous(), bias.contiguous(), grad.contiguous()
+        self._back(weight=given[0], bias=given[1], c=c, root_c=c**0.5, grad=given[2])
+        total = ordered_total(self._lines)
+        gweight = total[:matrix].reshape(self._width, self._outputs)[: self._inputs, :columns]
+        gpoint = total[matrix : matrix + columns]
+        gc = total[-1] - 0.5 * c**-1.5 * float(gpoint @ bias.detach().numpy())
+        return told(gweight, weight), told(c**-0.5 * gpoint, bias), float(gc)
 
 
 @operation(
@@ -52,12 +87,9 @@ def _run(kernel: str, args: tuple[Any, ...]) -> None:
     save=_save,
 )
 def decode(z: Tensor, weight: Tensor, bias: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-    """``log_o(exp_o(log_o(z) W) ⊕ b / sqrt(c))``, and ``log_o(z) W``."""
-    args = _arguments(z, weight, bias, float(c))
-    nodes = z.shape[0]
-    product, out = z.new_empty((nodes, args[4])), z.new_empty((nodes, weight.shape[1]))
-    _run(KERNELS[0], (*args, product, out))
-    return out, product
+    """``log_o(exp_o(log_o(z) W) ⊕ b / sqrt(c))``, and ``log_o(z) W``; the bias is kept as a point of the unit ball."""
+    layer = Decoding(padded(z), weight.shape[0], weight.shape[1])
+    return layer.forward(weight, bias, float(c)), layer.product
 
 
 @operation(
@@ -69,14 +101,6 @@ def decode_backward(
     grad: Tensor, z: Tensor, weight: Tensor, bias: Tensor, c: Tensor, product: Tensor
 ) -> tuple[Tensor, ...]:
     """Gradients of ``z, weight, bias, c``."""
-    number = float(c)
-    args = _arguments(z, weight, bias, number)
-    blocks, inputs, columns, width, outputs, points = args[:6]
-    gz, matrix = torch.empty_like(points), width * outputs
-    lines = torch.zeros(blocks.numel() - 1, matrix + outputs + 1, dtype=torch.float64)
-    _run(KERNELS[1], (*args, product, grad.contiguous(), gz, lines))
-    total = ordered_total(lines)
-    gweight = total[:matrix].reshape(width, outputs)[:inputs, :columns]
-    gpoint = total[matrix : matrix + columns]
-    gc = total[-1] - 0.5 * number**-1.5 * float(gpoint @ bias.detach().numpy())
-    return unpadded(gz, z.shape[1]), told(gweight, weight), told(number**-0.5 * gpoint, bias), told(gc, c)
+    layer = Decoding(padded(z), weight.shape[0], weight.shape[1], product)
+    gweight, gbias, gc = layer.backward(grad, weight, bias, float(c))
+    return unpadded(layer.gz, z.shape[1]), gweight, gbias, told(gc, c)

@@ -16,18 +16,26 @@ from hgde.compiler.load import prepare
 from hgde.geometry import numerics
 from hgde.graph import Graph
 from hgde.kernels.cpu import pages
-from hgde.kernels.cpu.layout import even_blocks, layout_of, narrowed, reversed_values
+from hgde.kernels.cpu.layout import even_blocks, layout_of, reversed_values
 from hgde.kernels.cpu.sizes import ELU, IDENTITY, LEAKY_RELU, PARTIALS, PROJECTED, RELU, TANH, at_width, scratch
-from hgde.kernels.cpu.threads import lent, run, run_together
-from hgde.kernels.ops.register import counted, like, operation, ordered_sum, ordered_total, padded, told, unpadded
+from hgde.kernels.cpu.threads import Given, SharedCall, run
+from hgde.kernels.ops.register import (
+    Array,
+    counted,
+    like,
+    operation,
+    ordered_sum,
+    ordered_total,
+    padded,
+    told,
+    unpadded,
+)
+from hgde.kernels.ops.trajectory import RESIDUAL, Gradients, Three, Trajectory, three
 
-TABLE_COPIES = 8
 #: A step keeps its sums and what is dear of its edges if they take no more than this; else they are worked out again.
 KEEP_BYTES = 2_000_000
-TOLD = 4
 NOTHING, LAST, ALL, ALL_AND_EDGES = range(4)
 """What is kept for the gradient besides states: the last step's sums, those of all, or with them numbers of edges."""
-SUMS, MOVED, RESIDUAL = 0, 1, 2
 ACTIVATION_CODES = {"identity": IDENTITY, "relu": RELU, "leaky_relu": LEAKY_RELU, "tanh": TANH, "elu": ELU}
 _KERNELS = {
     False: ("trajectories.forward_edges", "trajectories.backward_edges"),
@@ -45,128 +53,107 @@ def prepare_for(z: Tensor, graph: Graph, channels: bool, learns: bool) -> None:
     prepare([at_width(name, z.shape[1]) for name in names], z.dtype)
 
 
-class Trajectory:
-    """What does not change along the steps of a trajectory."""
+class Steps:
+    """Some steps from a state at one place, with calls and buffers of its own. What a pass made stays until the next.
+
+    Args:
+        path: from that state.
+        keep: what steps keep for the gradient.
+        states, kept: of a forward pass, where only its gradient is asked for.
+        wanted: whether weights of edges have a gradient.
+    """
 
     def __init__(
-        self, z: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None, weight: Tensor, scale: Tensor | None,
-        index: Tensor | None, extra: Tensor | None, indptr: Tensor, indices: Tensor, mode: int, code: int,
-        counts: Sequence[int] = (),
+        self, path: Trajectory, steps: int, keep: int = NOTHING, states: Tensor | None = None,
+        kept: Tensor | None = None, wanted: bool = False,
     ) -> None:  # fmt: skip
-        self.layout, self.counts = layout_of(indptr, indices), tuple(counts)
-        self.blocks = self.layout.stages(self.counts)
-        self.stage = self.layout.num_blocks + 1 if self.counts else 0
-        self.rows, self.width = z.shape
-        self.dtype, self.channels = z.dtype, index is not None
-        self.c, self.margin = float(c), numerics.limits(z.dtype).margin
-        self.mode, self.code = mode, code
-        self.eta = (0.0, 0.0, 0.0) if eta is None else tuple(eta.tolist())
-        self.z0 = z if z0 is None else z0
-        self.starts_here = z0 is None and mode == RESIDUAL
-        self.extra = None if extra is None else extra.contiguous()
-        given = (int(extra is not None), pointer(self.extra))
-        if index is None:
-            self.weight = weight.contiguous()
-            self.weights: tuple[Any, ...] = (self.weight, given[1], given[0])
-        else:
-            assert scale is not None
-            self.weight, self.index = padded(weight), narrowed(index)
-            self.scale = padded(scale)
-            self.weights = (self.weight, self.index, *given, self.scale)
-        self.work = (self.layout.num_entries + 8 * self.rows) * self.width
-
-    def end(self, state: Tensor) -> Tensor:
-        """Where the last state goes."""
-        return pages.empty((self.counts[-1], self.width), state.dtype) if self.counts else pages.empty_like(state)
+        self.path, self._steps, self._wanted = path, steps, wanted
+        self.states = pages.empty((steps - 1, *path.z.shape), path.dtype) if states is None else states
+        shape = kept_shape(keep, steps, path.rows, path.width, path.layout.num_entries)
+        self.kept = pages.empty(shape, torch.float64) if kept is None else kept
+        if states is None:
+            self.end = pages.empty((path.num_asked, path.width), path.dtype)
+        self._lines = np.zeros((path.layout.num_blocks, PARTIALS))
+        self._forth: SharedCall | None = None
+        self._back: SharedCall | None = None
 
     @property
-    def reverse(self) -> Tensor | None:
-        """The reverse of each edge, where an edge and its reverse are visited together on the way back."""
-        return None if self.channels else self.layout.reverse
+    def nbytes(self) -> int:
+        """What the forward pass leaves for the gradient."""
+        return self.states.nbytes + self.kept.nbytes
 
-    def _common(self, z: Tensor, states: Tensor, kept: Tensor, b: Tensor, keep: int, apart: int) -> tuple[Any, ...]:
-        layout, steps = self.layout, len(states) + 1
+    def _common(self, size: int, keep: int, apart: int) -> tuple[Any, ...]:
+        path, layout, kept = self.path, self.path.layout, self.kept
+        b = pages.empty(size * path.rows, torch.float64)
         return (
-            *(steps, layout.num_blocks, self.blocks, self.rows, layout.indptr, layout.indices, layout.owners),
-            *(self.width, z, states, b, *self.weights, self.z0, self.mode, self.code, *self.eta, self.c, self.margin),
-            *(keep, kept, kept.shape[1], apart),
+            *(self._steps, layout.num_blocks, path.blocks, path.rows, layout.indptr, layout.indices, layout.owners),
+            *(path.width, path.z, self.states, b, *path.weights, *path.flow, keep, kept, kept.shape[1], apart),
         )
 
-    def forward(self, z: Tensor, states: Tensor, kept: Tensor, out: Tensor, partial: Tensor) -> None:
-        """From ``z`` through ``states`` to ``out``, all written but ``z``."""
-        steps, b = len(states) + 1, pages.empty(2 * self.rows, torch.float64)
-        apart = (kept.shape[1] - z.numel() - self.rows) // 2
-        args = (*self._common(z, states, kept, b, len(kept), apart), out, partial)
-        if not self.channels:
-            args += (self.stage,)
-        blocks, buffers = self.layout.num_blocks, scratch(self.width)
-        name = at_width(_KERNELS[self.channels][0], self.width)
-        run_together(name, self.dtype, steps + 1, blocks, steps * self.work, buffers, args)
+    def _prepare_forward(self) -> SharedCall:
+        path, kept, steps = self.path, self.kept, self._steps
+        apart = (kept.shape[1] - path.z.numel() - path.rows) // 2
+        args = (*self._common(2, len(kept), apart), self.end, torch.from_numpy(self._lines))
+        if not path.channels:
+            args += (path.stage,)
+        name, blocks = at_width(_KERNELS[path.channels][0], path.width), path.layout.num_blocks
+        return SharedCall(name, path.dtype, steps + 1, blocks, steps * path.work, scratch(path.width), args)
 
-    def backward(
-        self, z: Tensor, states: Tensor, kept: Tensor, grad: Tensor, into: Gradients, partial: Tensor
-    ) -> Tensor:
-        """The gradient at ``z`` from that at the end; the others are added to ``into``."""
-        layout, gz, steps = self.layout, pages.empty_like(z), len(states) + 1
-        b, keep, apart = pages.empty(self.rows, torch.float64), len(kept), layout.num_entries
-        if self.reverse is None and kept.shape[1] == z.numel() + self.rows:
-            keep, apart = 0, layout.most_in_strip(self.width)
-        told, kernel = into.values, _KERNELS[self.channels][1]
-        given: tuple[Any, ...] = (pointer(into.extra),)
-        if self.channels:
+    def forward(self, c: float, eta: Three) -> None:
+        """The last state, to ``end``."""
+        if self._forth is None:
+            self._forth = self._prepare_forward()
+        self._lines.fill(0)
+        self._forth(**self.path.numbers(c, eta))
+
+    @property
+    def projected(self) -> int:
+        """How many points the forward pass projected, until there is a gradient."""
+        return int(self._lines[:, PROJECTED].sum())
+
+    def _prepare_backward(self) -> SharedCall:
+        path, layout, kept, steps = self.path, self.path.layout, self.kept, self._steps
+        is_joined = path.starts_here and path.reverse is not None
+        self._adds_start = path.starts_here and not is_joined
+        self.into = into = Gradients(path, self._wanted, is_joined=is_joined and steps == 1)
+        self.gz = pages.empty_like(path.z)
+        keep, apart = len(kept), layout.num_entries
+        if path.reverse is None and kept.shape[1] == path.z.numel() + path.rows:
+            keep, apart = 0, layout.most_in_strip(path.width)
+        told, kernel = into.values, _KERNELS[path.channels][1]
+        given: tuple[Any, ...] = (into.extra,)
+        if path.channels:
             assert into.table is not None
             told = into.extra
             group = -(-layout.num_blocks // into.copies)
             given = (into.scale, into.table, into.table[0].numel(), group)
-        args = (*self._common(z, states, kept, b, keep, apart), grad, into.sums, gz, into.z0, *given)
-        args += (int(told is not None), pointer(told))
-        if self.reverse is not None:
-            kernel, nodes = MUTUAL, pages.empty(2 * self.rows, torch.float64)
-            own, back = lent("own", 2 * z.numel(), z.dtype), reversed_values(self.weight, self.reverse)
-            args += (nodes, partial, own, back, int(self.starts_here), self.stage)
+        args = (*self._common(1, keep, apart), Given("grad"), Given("sums"), self.gz, into.z0, *given)
+        args += (int(told is not None), told)
+        partial = torch.from_numpy(self._lines)
+        if path.reverse is not None:
+            kernel, nodes = MUTUAL, pages.empty(2 * path.rows, torch.float64)
+            back = reversed_values(path.weight, path.reverse)
+            args += (nodes, partial, Given("own"), back, int(path.starts_here), path.stage)
         else:
-            by = layout.transposed(self.rows)
-            args += (into.tell, partial, by.blocks.numel() - 1, by.blocks, by.start, by.rows, by.order)
-        buffers = scratch(self.width, layout.most_in_strip(self.width, self.counts))
-        name, work = at_width(kernel, self.width), 3 * steps * self.work
-        run_together(name, self.dtype, 2 * steps + 1, layout.num_blocks, work, buffers, args)
-        return gz
+            by = layout.transposed(path.rows)
+            args += (Given("tell"), partial, by.blocks.numel() - 1, by.blocks, by.start, by.rows, by.order)
+        buffers = scratch(path.width, layout.most_in_strip(path.width, path.counts))
+        name, work = at_width(kernel, path.width), 3 * steps * path.work
+        return SharedCall(name, path.dtype, 2 * steps + 1, layout.num_blocks, work, buffers, args)
 
-
-def pointer(tensor: Tensor | None) -> Tensor | int:
-    """A tensor for a kernel, or the null pointer."""
-    return 0 if tensor is None else tensor
-
-
-class Gradients:
-    """Where a backward pass collects what the weights and the first state receive; the latter only where it is not
-    joined with the gradient of the state that it is."""
-
-    def __init__(self, step: Trajectory, z: Tensor, wanted: bool, tells: bool = False, is_joined: bool = False) -> None:
-        self.sums = lent("sums", 2 * z.numel(), z.dtype)
-        told = TOLD * step.layout.num_entries if tells or step.reverse is None else 0
-        self.tell = lent("tell", told, z.dtype)
-        has_start = step.mode == RESIDUAL and not is_joined
-        self.z0 = torch.from_numpy(np.zeros_like(z.numpy())) if has_start else z
-        self.copies = 1
-        self.values = pages.empty_like(step.weight).zero_() if wanted and not step.channels else None
-        self.extra: Tensor | None = None
-        if step.extra is not None and not step.channels:
-            self.extra = torch.zeros(len(z), dtype=torch.float64)
-        elif step.extra is not None and wanted:
-            self.extra = torch.zeros_like(step.extra)
-        self.scale: Tensor | None = None
-        self.table: Tensor | None = None
-        if step.channels:
-            # Copies of the table together take no more room than a state.
-            self.copies = max(1, min(TABLE_COPIES, len(z) // max(len(step.weight), 1)))
-            self.table = torch.zeros(self.copies, *step.weight.shape, dtype=torch.float64)
-            self.scale = torch.zeros_like(z)
-
-    def add_start(self, gz: Tensor) -> None:
-        """Where the start is the first state itself. numpy adds on this thread: torch would wake others, which spin for
-        a while."""
-        np.add(gz.numpy(), self.z0.numpy(), out=gz.numpy())
+    def backward(self, grad: Tensor, c: float, eta: Three) -> tuple[float, Array]:
+        """From the gradient of the last state, padded: those of ``c`` and ``eta``. That of the first is left at ``gz``,
+        those of weights and start ``into`` what collects them."""
+        if self._back is None:
+            self._back = self._prepare_backward()
+        else:
+            self.into.clear()
+        self._lines.fill(0)
+        self._back(grad=grad, **self.into.buffers(), **self.path.numbers(c, eta))
+        if self._adds_start:
+            self.into.add_start(self.gz)
+        total = ordered_total(self._lines)
+        return float(total[0]), total[1:4]
 
 
 def kept_shape(keep: int, steps: int, rows: int, width: int, edges: int) -> tuple[int, int]:
@@ -241,13 +228,10 @@ def diffuse(
     alone) each state is worked out for so many of its first rows.
     """
     state, first = pages.settle(padded(z)), None if z0 is None else padded(z0)
-    path = Trajectory(state, first, c, eta, weight, scale, index, extra, indptr, indices, mode, code, counts)
-    states, out = pages.empty((steps - 1, *state.shape), state.dtype), path.end(state)
-    kept = pages.empty(kept_shape(keep, steps, path.rows, path.width, path.layout.num_entries), torch.float64)
-    partial = torch.zeros(path.layout.num_blocks, PARTIALS, dtype=torch.float64)
-    path.forward(state, states, kept, out, partial)
-    projected = counted(partial, PROJECTED)
-    return unpadded(out, z.shape[1]), states, kept, projected
+    path = Trajectory(state, first, weight, scale, index, extra, indptr, indices, mode, code, counts)
+    pass_ = Steps(path, steps, keep)
+    pass_.forward(float(c), three(eta))
+    return unpadded(pass_.end, z.shape[1]), pass_.states, pass_.kept, torch.tensor(pass_.projected)
 
 
 def _gradient_shapes(
@@ -276,22 +260,18 @@ def diffuse_backward(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Gradients of ``z, z0, c, eta, weight, scale, extra``; those of absent or unwanted ones are empty."""
     state, first, width = padded(z), None if z0 is None else padded(z0), z.shape[1]
-    path = Trajectory(state, first, c, eta, weight, scale, index, extra, indptr, indices, mode, code, counts)
-    is_joined = path.starts_here and path.reverse is not None
-    into = Gradients(path, state, wanted, is_joined=is_joined and steps == 1)
-    partial = torch.zeros(path.layout.num_blocks, PARTIALS, dtype=torch.float64)
-    g = path.backward(state, states, kept, padded(grad), into, partial)
-    if path.starts_here and not is_joined:
-        into.add_start(g)
-    total, none = ordered_total(partial), z.new_empty(0)
+    path = Trajectory(state, first, weight, scale, index, extra, indptr, indices, mode, code, counts)
+    pass_ = Steps(path, steps, states=states, kept=kept, wanted=wanted)
+    gc, three_gradients = pass_.backward(padded(grad), float(c), three(eta))
+    into, none = pass_.into, z.new_empty(0)
     gz0 = unpadded(into.z0, width) if z0 is not None and mode == RESIDUAL else none
-    geta = none if eta is None else told(total[1:4], eta)
+    geta = none if eta is None else told(three_gradients, eta)
     gextra = none if into.extra is None or extra is None else into.extra.to(extra.dtype)
     gweight, gscale = none if into.values is None else into.values, none
     if into.table is not None and into.scale is not None:
         gweight = unpadded(ordered_sum(into.table).to(weight.dtype), width)
         gscale = unpadded(into.scale, width)
-    return unpadded(g, width), gz0, told(total[0], c), geta, gweight, gscale, gextra
+    return unpadded(pass_.gz, width), gz0, told(gc, c), geta, gweight, gscale, gextra
 
 
 def _advance_saved(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -309,9 +289,8 @@ def _row_arguments(
 ) -> tuple[Any, ...]:
     points = padded(z)
     first = points if z0 is None else padded(z0)
-    three = (0.0, 0.0, 0.0) if eta is None else tuple(eta.tolist())
     margin = numerics.limits(z.dtype).margin
-    return even_blocks(len(z)), points.shape[1], points, padded(v), first, mode, code, *three, float(c), margin
+    return even_blocks(len(z)), points.shape[1], points, padded(v), first, mode, code, *three(eta), float(c), margin
 
 
 @operation(

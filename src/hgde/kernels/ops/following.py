@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,9 +15,10 @@ from hgde.kernels.ahead import PARTS
 from hgde.kernels.cpu import pages
 from hgde.kernels.cpu.layout import reversed_values
 from hgde.kernels.cpu.sizes import PARTIALS, PROJECTED, at_width, scratch
-from hgde.kernels.cpu.threads import lent, run_together
-from hgde.kernels.ops.diffusion import RESIDUAL, Gradients, Trajectory, goes_both_ways, is_small, pointer
-from hgde.kernels.ops.register import counted, like, operation, ordered_total, padded, told, unpadded
+from hgde.kernels.cpu.threads import Given, SharedCall
+from hgde.kernels.ops.diffusion import goes_both_ways, is_small
+from hgde.kernels.ops.register import Array, like, operation, ordered_total, padded, told, unpadded
+from hgde.kernels.ops.trajectory import RESIDUAL, Gradients, Three, Trajectory, three
 from hgde.kernels.plans import Plan
 
 KERNELS = PARTS["stages"]
@@ -66,21 +68,105 @@ def keeps_sums(z: Tensor, graph: Graph) -> bool:
     return goes_both_ways(graph, channels=False) and is_small(z.numel(), graph.num_edges)
 
 
-def _path(
-    state: Tensor, z0: Tensor | None, c: Tensor, eta: Tensor | None, weight: Tensor, extra: Tensor | None,
-    indptr: Tensor, indices: Tensor, mode: int, code: int, counts: Sequence[int],
-) -> Trajectory:  # fmt: skip
-    first = None if z0 is None else padded(z0)
-    return Trajectory(state, first, c, eta, weight, None, None, extra, indptr, indices, mode, code, counts)
+class Following:
+    """A plan (:class:`hgde.kernels.plans.Plan`) from a state at one place, with calls and buffers of its own. What a
+    pass made stays until the next.
 
+    Args:
+        path: from that state.
+        shape: the plan's counts (:func:`shape_of`).
+        plan: what the passes follow, forward and backward, and its numbers.
+        keep: whether evaluations leave their sums for the gradient (for edges that go both ways).
+        slots, kept: of a forward pass, where only its gradient is asked for.
+        wanted: whether weights of edges have a gradient.
+    """
 
-def _common(path: Trajectory, slots: Tensor, plan: Tensor, numbers: Tensor, partial: Tensor) -> tuple[Any, ...]:
-    layout = path.layout
-    return (
-        *(layout.num_blocks, path.blocks, path.rows, layout.indptr, layout.indices, layout.owners, path.width, slots),
-        *(pages.empty(2 * path.rows, torch.float64), *path.weights, path.z0, path.mode, path.code, *path.eta),
-        *(path.c, path.margin, plan, numbers, partial),
-    )
+    def __init__(
+        self, path: Trajectory, shape: Sequence[int], plan: tuple[Tensor, Tensor, Tensor], keep: bool = False,
+        slots: Tensor | None = None, kept: Tensor | None = None, wanted: bool = False,
+    ) -> None:  # fmt: skip
+        self.path, self._plan, self._wanted = path, plan, wanted
+        self._phases, count, self._gradients, self._final, self._last, self._start = shape
+        self.slots = pages.empty((count, *path.z.shape), path.dtype) if slots is None else slots
+        kept_shape = _kept_shape(keep, self._phases, path.rows, path.width)
+        self.kept = pages.empty(kept_shape, torch.float64) if kept is None else kept
+        self._lines = np.zeros((path.layout.num_blocks, PARTIALS))
+        self._forth: SharedCall | None = None
+        self._back: SharedCall | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """What the forward pass leaves for the gradient."""
+        return self.slots.nbytes + self.kept.nbytes
+
+    def _common(self, plan: Tensor) -> tuple[Any, ...]:
+        path, layout, b = self.path, self.path.layout, pages.empty(2 * self.path.rows, torch.float64)
+        return (
+            *(self._phases, layout.num_blocks, path.blocks, path.rows, layout.indptr, layout.indices, layout.owners),
+            *(path.width, self.slots, b, *path.weights, *path.flow, plan, self._plan[2]),
+            torch.from_numpy(self._lines),
+        )
+
+    def _prepare_forward(self) -> SharedCall:
+        path, phases = self.path, self._phases
+        args = (*self._common(self._plan[0]), path.stage, int(len(self.kept) > 0), self.kept)
+        work, name = phases * (path.work + 16 * path.z.numel()), at_width(KERNELS[0], path.width)
+        return SharedCall(name, path.dtype, phases, path.layout.num_blocks, work, scratch(path.width), args)
+
+    def forward(self, c: float, eta: Three) -> None:
+        """The last state, to ``end``."""
+        if self._forth is None:
+            self._forth = self._prepare_forward()
+        self._lines.fill(0)
+        np.copyto(self.slots[0].numpy(), self.path.z.numpy())
+        self._forth(**self.path.numbers(c, eta))
+
+    @property
+    def projected(self) -> int:
+        """How many points the forward pass projected, until there is a gradient."""
+        return int(self._lines[:, PROJECTED].sum())
+
+    @property
+    def end(self) -> Tensor:
+        """The last state of the rows that are asked for."""
+        return self.slots[self._final, : self.path.num_asked]
+
+    def _prepare_backward(self) -> SharedCall:
+        path, layout, phases = self.path, self.path.layout, self._phases
+        self.into = into = Gradients(path, self._wanted)
+        grads = pages.empty((self._gradients, *path.z.shape), path.dtype)
+        self._grads, self._arriving, self.gz = grads.numpy(), grads[self._last].numpy(), grads[self._start]
+        most, kernel, edges = layout.most_in_strip(path.width), KERNELS[1], into.values
+        args = (
+            *(*self._common(self._plan[1]), grads, Given("sums"), into.z0, into.extra),
+            *(int(edges is not None), edges),
+        )
+        if path.reverse is not None:
+            nodes, back = pages.empty(2 * path.rows, torch.float64), reversed_values(path.weight, path.reverse)
+            args += (nodes, Given("own"), back, path.stage, len(self.kept), self.kept)
+        else:
+            kernel, by = ONE_WAY, layout.transposed(path.rows)
+            args += (Given("tell"), most, by.blocks.numel() - 1, by.blocks, by.start, by.rows, by.order)
+        work = 3 * phases * (path.work + 16 * path.z.numel())
+        name, buffers = at_width(kernel, path.width), scratch(path.width, most)
+        return SharedCall(name, path.dtype, 2 * phases + 1, layout.num_blocks, work, buffers, args)
+
+    def backward(self, grad: Tensor, c: float, eta: Three) -> tuple[float, Array]:
+        """From the gradient of the last state, padded: those of ``c`` and ``eta``. That of the first is left at ``gz``,
+        those of weights and start ``into`` what collects them."""
+        if self._back is None:
+            self._back = self._prepare_backward()
+        else:
+            self.into.clear()
+        self._lines.fill(0)
+        if self.path.counts:
+            self._grads.fill(0)
+        self._arriving[: len(grad)] = grad.numpy()
+        self._back(**self.into.buffers(), **self.path.numbers(c, eta))
+        if self.path.starts_here:
+            self.into.add_start(self.gz)
+        total = ordered_total(self._lines)
+        return float(total[0]), total[1:4]
 
 
 @operation(
@@ -99,19 +185,12 @@ def follow(
 
     ``counts`` as for :func:`hgde.kernels.ops.diffusion.diffuse`, an evaluation for a step.
     """
-    state, (phases, count, _, final, _, _) = padded(z), shape
-    slots = pages.empty((count, *state.shape), state.dtype)
-    slots[0] = state
-    path = _path(state, z0, c, eta, weight, extra, indptr, indices, mode, code, counts)
-    blocks = path.layout.num_blocks
-    partial = torch.zeros(blocks, PARTIALS, dtype=torch.float64)
-    kept = pages.empty(_kept_shape(keep, phases, *state.shape), torch.float64)
-    args = (phases, *_common(path, slots, forth, numbers, partial), path.stage, int(keep), kept)
-    work = phases * (path.work + 16 * state.numel())
-    run_together(at_width(KERNELS[0], path.width), z.dtype, phases, blocks, work, scratch(path.width), args)
-    asked = counts[-1] if counts else len(z)
-    out = slots[final, :asked, : z.shape[1]].clone(memory_format=torch.contiguous_format)
-    return out, slots, kept, counted(partial, PROJECTED)
+    first = None if z0 is None else padded(z0)
+    path = Trajectory(padded(z), first, weight, None, None, extra, indptr, indices, mode, code, counts)
+    pass_ = Following(path, shape, (forth, back, numbers), keep)
+    pass_.forward(float(c), three(eta))
+    out = pass_.end[:, : z.shape[1]].clone(memory_format=torch.contiguous_format)
+    return out, pass_.slots, pass_.kept, torch.tensor(pass_.projected)
 
 
 def _gradient_shapes(
@@ -138,35 +217,14 @@ def follow_backward(
     shape: list[int], mode: int, code: int, counts: Sequence[int], wanted: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Gradients of ``z, z0, c, eta, weight, extra``; those of absent or unwanted ones are empty."""
-    width, (phases, _, count, _, last, start) = z.shape[1], shape
-    state = slots[0]
-    path = _path(state, z0, c, eta, weight, extra, indptr, indices, mode, code, counts)
-    layout, into = path.layout, Gradients(path, state, wanted)
-    grads = pages.empty((count, *state.shape), state.dtype)
-    if counts:
-        grads.numpy().fill(0)
-    grads[last, : len(grad)] = padded(grad)
-    partial = torch.zeros(layout.num_blocks, PARTIALS, dtype=torch.float64)
-    most, kernel, edges = layout.most_in_strip(path.width), KERNELS[1], into.values
-    args = (
-        *(phases, *_common(path, slots, back, numbers, partial), grads, into.sums, into.z0, pointer(into.extra)),
-        *(int(edges is not None), pointer(edges)),
-    )
-    if path.reverse is not None:
-        nodes, own = pages.empty(2 * path.rows, torch.float64), lent("own", 2 * state.numel(), state.dtype)
-        args += (nodes, own, reversed_values(path.weight, path.reverse), path.stage, len(kept), kept)
-    else:
-        kernel, by = ONE_WAY, layout.transposed(path.rows)
-        args += (into.tell, most, by.blocks.numel() - 1, by.blocks, by.start, by.rows, by.order)
-    work = 3 * phases * (path.work + 16 * state.numel())
-    name, buffers = at_width(kernel, path.width), scratch(path.width, most)
-    run_together(name, z.dtype, 2 * phases + 1, layout.num_blocks, work, buffers, args)
-    if path.starts_here:
-        into.add_start(grads[start])
-    gz = grads[start, :, :width].clone(memory_format=torch.contiguous_format)
-    total, none = ordered_total(partial), z.new_empty(0)
+    first, width, none = None if z0 is None else padded(z0), z.shape[1], z.new_empty(0)
+    path = Trajectory(slots[0], first, weight, None, None, extra, indptr, indices, mode, code, counts)
+    pass_ = Following(path, shape, (forth, back, numbers), slots=slots, kept=kept, wanted=wanted)
+    gc, three_gradients = pass_.backward(padded(grad), float(c), three(eta))
+    into = pass_.into
+    gz = pass_.gz[:, :width].clone(memory_format=torch.contiguous_format)
     gz0 = unpadded(into.z0, width) if z0 is not None and mode == RESIDUAL else none
-    geta = none if eta is None else told(total[1:4], eta)
+    geta = none if eta is None else told(three_gradients, eta)
     gextra = none if into.extra is None or extra is None else into.extra.to(extra.dtype)
     gweight = none if into.values is None else into.values
-    return gz, gz0, told(total[0], c), geta, gweight, gextra
+    return gz, gz0, told(gc, c), geta, gweight, gextra

@@ -12,7 +12,7 @@ from hgde.kernels.ahead import PARTS
 from hgde.kernels.cpu import pages
 from hgde.kernels.cpu.sizes import CHUNK, LINK_SCALARS
 from hgde.kernels.cpu.threads import run
-from hgde.kernels.ops.register import like, operation, ordered_sum, padded, unpadded
+from hgde.kernels.ops.register import like, operation, ordered_total, padded, told, unpadded
 
 KERNELS = PARTS["links"]
 #: Nodes to a block of the backward pass.
@@ -97,6 +97,5 @@ def link_logits_backward(
     gz, width = pages.empty_like(points), points.shape[1]
     args = (nodes, NODES, width, start, pair, other, points, bend, weight, across, gz)
     run("links.gradient", z.dtype, -(-nodes // NODES), 2 * count * width, width, args)
-    sums = ordered_sum(torch.stack([for_f * slope, -for_f, for_f * out], 1))
-    for_c, for_r, for_t = (x.to(y.dtype).reshape(y.shape) for x, y in zip(sums, (c, r, t), strict=True))
-    return unpadded(gz, z.shape[1]), for_c, for_r, for_t
+    each = zip((for_f * slope, -for_f, for_f * out), (c, r, t), strict=True)
+    return unpadded(gz, z.shape[1]), *(told(ordered_total(terms.numpy()), to) for terms, to in each)

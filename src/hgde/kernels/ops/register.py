@@ -18,6 +18,7 @@ from torch.nn import functional
 from hgde.geometry.numerics import is_eager
 
 Implementation = Callable[..., Any]
+Array = np.ndarray[Any, Any]
 LANES = 8
 _library = torch.library.Library("hgde", "DEF")
 _NO_DISPATCH = Tensor.__torch_dispatch__
@@ -144,12 +145,11 @@ def ordered_sum(lines: Tensor) -> Tensor:
     return lines.cumsum(0)[-1] if len(lines) else lines.new_zeros(lines.shape[1:])
 
 
-def ordered_total(lines: Tensor) -> np.ndarray[Any, Any]:
-    """:func:`ordered_sum` as numpy's array: small sums and what follows from them are quicker there."""
-    given = lines.numpy()
-    if len(given) == 1:
-        return given[0]
-    total: np.ndarray[Any, Any] = given.cumsum(0)[-1] if len(given) else np.zeros(given.shape[1:])
+def ordered_total(lines: Array) -> Array:
+    """:func:`ordered_sum` of numpy's array: small sums and what follows from them are quicker there."""
+    if len(lines) == 1:
+        return lines[0]
+    total: Array = lines.cumsum(0)[-1] if len(lines) else np.zeros(lines.shape[1:])
     return total
 
 

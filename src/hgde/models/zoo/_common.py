@@ -14,8 +14,8 @@ from torch.utils.weak import WeakIdKeyDictionary
 from hgde.diffusion.degrees import edge_weights
 from hgde.graph import Features, Graph, SparseFeatures
 from hgde.kernels import sparse_matmul
-from hgde.kernels.backend import use_fused
 from hgde.kernels.chance import dropout
+from hgde.kernels.dispatch import use_fused
 from hgde.kernels.ops import between
 from hgde.models.base import Model, Shape
 from hgde.randomness import generator

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from hgde.graph import Features, Graph, GraphError
-from hgde.kernels.backend import use_fused
 from hgde.kernels.chance import keep_mask
+from hgde.kernels.dispatch import use_fused
 from hgde.kernels.ops.masked import masked_sums
 from hgde.models.base import MODELS
 from hgde.models.zoo._blocks import by_rows, dropout_seed

@@ -71,7 +71,8 @@ class DIFFormerLayer(nn.Module):
     def forward(self, x: Tensor, graph: Graph) -> Tensor:
         v = [x] * self.heads if self.value is None else self.value(x).chunk(self.heads, 1)
         if self.attend is attend_simple and self.value is None:
-            assert self.query.bias is not None and self.key.bias is not None
+            assert self.query.bias is not None
+            assert self.key.bias is not None
             matrices = (self.query.weight, self.query.bias, self.key.weight, self.key.bias)
             parts = [attend_itself(x, *head) for head in zip(*(m.chunk(self.heads, -1) for m in matrices), strict=True)]
         else:

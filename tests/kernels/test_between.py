@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from hgde.graph import Graph
 from hgde.kernels import get_backend, set_backend
 from hgde.kernels.ops import between
 from hgde.kernels.ops.masked import masked_sums
@@ -89,3 +90,32 @@ def test_torch_s_own_checks():
     torch.library.opcheck(registered(masked_sums), (mask, cuts, torch.arange(NODES).flip(0), x))
     assert torch.autograd.gradcheck(lambda w, x: between.edge_sum(w, x, *ends, True), (w, x))
     assert torch.autograd.gradgradcheck(lambda a, b: between.edge_dot(a, b, *ends), (x, y))
+
+
+def test_any_number_of_threads_gives_the_same_bits():
+    nodes, heads, width = 900, 4, 16
+    drawn = torch.Generator().manual_seed(0)
+    graph = Graph.from_edges(torch.randint(nodes, (2, 12_000), generator=drawn), nodes)
+    edges = pattern(graph, torch.ones(graph.num_edges))
+    w, x = numbers(graph.num_edges, heads, dtype=torch.float32), numbers(nodes, heads, width, dtype=torch.float32)
+    mask, cuts = (numbers(nodes, nodes) > 0).float(), torch.randint(nodes, (nodes,), generator=drawn)
+    table, order = numbers(nodes, 2, width, dtype=torch.float32), torch.randperm(nodes, generator=drawn)
+
+    def work():
+        found = [
+            edge_sum(edges, edge_softmax(edges, w), x),
+            edge_dot(edges, x, x),
+            edge_scores(edges, x[..., 0], w[:nodes]),
+        ]
+        found.append(masked_sums(mask, cuts, order, table))
+        return [*found, *torch.autograd.grad(sum(y.square().sum() for y in found), (w, x, table))]
+
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        alone = work()
+        torch.set_num_threads(3)
+        together = work()
+    finally:
+        torch.set_num_threads(before)
+    assert all(torch.equal(a, b) for a, b in zip(alone, together, strict=True))

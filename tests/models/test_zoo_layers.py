@@ -18,7 +18,7 @@ from hgde.models.zoo._lorentz import on_hyperboloid, pairwise_inner
 from hgde.models.zoo.blend import positions
 from hgde.models.zoo.c_dropedge import critical_share
 from hgde.models.zoo.dense_gat import attend_to_all
-from hgde.models.zoo.difformer import DIFFormerLayer, attend_sigmoid, attend_simple
+from hgde.models.zoo.difformer import DIFFormerLayer, attend_itself, attend_sigmoid, attend_simple
 from hgde.models.zoo.gat import GATLayer
 from hgde.models.zoo.gcn import GCNLayer
 from hgde.models.zoo.gcnii import GCNIILayer
@@ -349,6 +349,15 @@ def test_attention_to_all_in_blocks_is_the_whole_table(monkeypatch):
     wanted = torch.autograd.grad(expected.square().sum(), (q, k, v), retain_graph=True)
     for got, right in zip(torch.autograd.grad(attend_sigmoid(q, k, v).square().sum(), (q, k, v)), wanted, strict=True):
         nearby(got, right)
+
+
+def test_attention_to_what_is_asked_follows_from_its_square():
+    x, (w_q, w_k), (b_q, b_k) = points(4), torch.randn(2, 4, 3).double(), torch.randn(2, 3).double()
+    nearby(attend_itself(x, w_q, b_q, w_k, b_k), attend_simple(x @ w_q + b_q, x @ w_k + b_k, x))
+    layer = DIFFormerLayer(4, 2, "simple", False, False).double()
+    check_gradients(layer, x, GRAPH)
+    heads = zip(layer.query(x).chunk(2, 1), layer.key(x).chunk(2, 1), strict=True)
+    nearby(layer(x, GRAPH), torch.stack([attend_simple(q, k, x) for q, k in heads]).mean(0))
 
 
 @pytest.mark.parametrize("backend", ["fused", "reference"])

@@ -181,7 +181,14 @@ def _another_matrix(model, number):
         model.decoder.linear.weight = torch.nn.Parameter(model.decoder.linear.weight.detach() * 2)
 
 
-@pytest.mark.parametrize("change", [_another_dropout, _evaluated_in_between, _another_matrix])
+def _more_outputs(model, number):
+    if number == 1:
+        layer = model.decoder.linear
+        layer.weight = torch.nn.Parameter(torch.cat([layer.weight.detach()] * 2, 1))
+        layer.bias = torch.nn.Parameter(torch.cat([layer.bias.detach()] * 2))
+
+
+@pytest.mark.parametrize("change", [_another_dropout, _evaluated_in_between, _another_matrix, _more_outputs])
 def test_what_changes_between_calls_is_noticed(change):
     kept, anew = make().train(), make().train()
     anew._straight = Forgetful()

@@ -200,15 +200,8 @@ class Straight:
             *(id(features), id(graph), id(nodes), nodes._version, graph.indices._version, features.indices._version),
             *(encoder.training, decoder.training, encoder.dropout, encoder.state_dropout, decoder.dropout),
             *(encoder.activation, encoder.bends_last, flow.activation, flow.eta is None, block.time, block.step),
-            *(
-                id(linear.manifold),
-                id(encoder.target),
-                id(block.method),
-                block.gradient,
-                torch.is_grad_enabled(),
-                is_eager(),
-                get_backend(),
-            ),
+            *(id(linear.manifold), id(encoder.target), id(block.method), block.gradient),
+            *(torch.is_grad_enabled(), is_eager(), get_backend()),
             *(any(map(_is_watched, modules)), *map(_kind, tensors)),
         )
         known, way, _ = self._known
@@ -216,15 +209,8 @@ class Straight:
         if form != known or (way is not None and not _is_same(weights, way.weights)):
             way = _find(encoder, block, decoder, features, graph, nodes)
             weights = None if way is None else way.weights
-            held = (
-                features,
-                graph,
-                nodes,
-                linear.manifold,
-                encoder.target,
-                block.method,
-            )  # so that no other has their place in memory
-            self._known = form, way, held
+            # Held, so that no other object has their place in memory.
+            self._known = form, way, (features, graph, nodes, linear.manifold, encoder.target, block.method)
         if way is None or weights is None:
             return None
         logs = (curvature.log_scale if curvature.learnable else None for curvature in (way.source, way.target))
@@ -286,11 +272,14 @@ def _is_same(weights: EdgeWeights | AttentionRule | None, known: EdgeWeights | A
     """Whether passes that were made for the known weights serve these; the scoring of attention comes with a call."""
     if isinstance(weights, EdgeWeights) and isinstance(known, EdgeWeights):
         return weights.values is known.values and weights.origin is known.origin
-    return isinstance(weights, AttentionRule) and isinstance(known, AttentionRule) and weights.edge is known.edge
+    if not isinstance(weights, AttentionRule) or not isinstance(known, AttentionRule):
+        return False
+    is_alike = weights.scoring.shape == known.scoring.shape and weights.negative_slope == known.negative_slope
+    return is_alike and weights.edge is known.edge
 
 
 def _kind(tensor: Tensor | None) -> tuple[Any, ...] | None:
-    return None if tensor is None else (tensor.dtype, tensor.is_cpu)
+    return None if tensor is None else (tensor.shape, tensor.dtype, tensor.is_cpu)
 
 
 def _is_watched(module: nn.Module) -> bool:

@@ -153,26 +153,15 @@ def record_projections(count: Tensor | int) -> None:
 
 def horner(q: Tensor, coefficients: Sequence[float]) -> Tensor:
     """The polynomial ``sum_k coefficients[k] q^k``."""
-    value = q * coefficients[-1] + coefficients[-2]
-    for coefficient in reversed(coefficients[:-2]):
+    value = torch.full_like(q, coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
         value = value * q + coefficient
     return value
-
-
-_FEW = 4096
-"""So few values cost a call of torch rather than arithmetic, and mostly lie on one side of a bound."""
 
 
 def _even(q: Tensor, below: float, series: Sequence[float], closed: Callable[[Tensor], Tensor]) -> Tensor:
     """``closed(q)`` where ``q >= below``, the series elsewhere; neither branch sees the other's arguments."""
     small = q < below
-    if q.numel() <= _FEW and q.is_cpu and is_eager():
-        # A branch that no value takes is not worked out, nor differentiated later: the bits are the same.
-        count = int(small.sum())
-        if count == 0:
-            return closed(q)
-        if count == q.numel():
-            return horner(q, series)
     near = horner(torch.where(small, q, 0.0), series)
     far = closed(torch.where(small, 1.0, q))
     return torch.where(small, near, far)
@@ -232,13 +221,11 @@ def asinhc(q: Tensor) -> Tensor:
 
 def sech2(q: Tensor) -> Tensor:
     """``1 - tanh(r)^2`` of ``q = r^2`` without cancellation: ``4 e / (1 + e)^2`` with ``e = exp(-2r)``."""
-
-    def closed(q: Tensor) -> Tensor:
-        e = torch.exp(-2.0 * q.sqrt())
-        return 4.0 * e / (1.0 + e) ** 2
-
+    small = q < 1e-4
     # 1 - q + 2q^2/3 - 17q^3/45: the square root in the other branch has no derivative at zero.
-    return _even(q, 1e-4, (1.0, -1.0, 2 / 3, -17 / 45, 62 / 315), closed)
+    near = horner(torch.where(small, q, 0.0), (1.0, -1.0, 2 / 3, -17 / 45, 62 / 315))
+    e = torch.exp(-2.0 * torch.where(small, 1.0, q).sqrt())
+    return torch.where(small, near, 4.0 * e / (1.0 + e) ** 2)
 
 
 def shrink(q: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ import pytest
 
 from hgde.diffusion import DIFFUSIVITIES, make_diffusivity
 from hgde.diffusion.diffusivity import LOCAL
-from hgde.kernels.ops import warm_up
+from hgde.kernels import warm_up
 
 NEEDED = {"attention": ("edge", "attention"), "ricci": ("channel",)}
 

@@ -13,7 +13,7 @@ from hgde.pipeline import Settings
 
 
 @friendly
-@partial(with_settings, sections=("data",), without=("protocol", "split", "split_column"))
+@partial(with_settings, sections=("data",), without=("protocol", "split"))
 def info(
     settings: Settings,
     given: dict[str, Any],
@@ -36,7 +36,7 @@ def info(
 
     if len({"name", "edges"} & set(given.get("data", {}))) != 1:
         raise DataError("name a data set with --data NAME, or your own graph with --edges FILE [--nodes FILE]")
-    dataset = open_dataset(settings.data, read_split=False)
+    dataset = open_dataset(settings.data)
     measured = graph_statistics(dataset.graph, dataset.labels)
     delta = hyperbolicity(dataset.graph, samples, seed)
     labelled = 0 if dataset.labels is None else int((dataset.labels >= 0).sum())

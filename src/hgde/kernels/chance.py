@@ -36,10 +36,10 @@ def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
     ...     torch.equal(dropout(x, 0.3), expected)
     True
     """
+    if not training or p == 0 or x.numel() == 0:
+        return x
     source = randomness.generator()
-    if not training or p == 0 or source is None or x.numel() == 0:
-        return randomness.dropout(x, p, training)
-    return x * keep_mask(x, p, source)
+    return randomness.dropout(x, p) if source is None else x * keep_mask(x, p, source)
 
 
 def keep_mask(x: Tensor, p: float, source: torch.Generator) -> Tensor:

@@ -12,7 +12,7 @@ from threading import Barrier
 
 import pytest
 
-from hgde.experiments.jobs import CAN_FORK, Crew, Job, one_thread, run_jobs
+from hgde.experiments.jobs import CAN_FORK, Crew, Job, first_come, one_thread, run_jobs
 from hgde.experiments.store import Store, StoreError
 
 HERE = Path(__file__).parent
@@ -152,3 +152,14 @@ def test_threads_of_one_process_hold_it_together(tmp_path):
 
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(hold, range(8)))  # raises what a thread raised
+
+
+def test_whoever_comes_first_does_a_job(tmp_path):
+    store, claim = Store(tmp_path), first_come()
+    jobs = [job(f"number-{k}", value=k) for k in range(6)]
+    with Crew(1) as crew, ThreadPoolExecutor(1) as thread:
+        theirs = thread.submit(run_jobs, jobs, store, crew, claim=claim)
+        mine = run_jobs(reversed(jobs), store, 0, claim=claim)
+        both = [done.job.key for done in (*mine, *theirs.result())]
+    assert sorted(both) == [one.key for one in jobs]
+    assert [done.was_stored for done in run_jobs(jobs, store, 0)] == [True] * 6

@@ -15,7 +15,7 @@ from typing import Any
 from hgde.compiler.haste import in_haste
 from hgde.experiments.demo_data import make_taxonomy
 from hgde.experiments.demo_kernels import begin_to_compile
-from hgde.experiments.jobs import Crew, Done, Job, run_jobs
+from hgde.experiments.jobs import Crew, Done, Job, first_come, run_jobs
 from hgde.experiments.places import at_place, key_of
 from hgde.experiments.stats import Place
 from hgde.experiments.store import Store
@@ -101,9 +101,8 @@ def run_demo(
     jobs = {title: _jobs(title, given, systems, places, epochs) for title, given in sets.items()}
     picture = {"data": tables, "run": {"threads": 1}, **PICTURE}
     begin_to_compile()
-    # This process has the picture and its page to make besides.
-    mine = [job for job in jobs["taxonomy"] if job.cell == "taxonomy/hgde-flat"]
-    theirs = [job for own in jobs.values() for job in own if job not in mine]
+    every = sorted((job for own in jobs.values() for job in own), key=_is_fused)
+    claim = first_come()
 
     def tell(done: Done, count: int, total: int) -> None:
         if on_run is not None and not done.job.cell.endswith("facts"):
@@ -113,10 +112,10 @@ def run_demo(
         page = _write_page(out, picture)
         if on_run is not None:
             on_run(Done(Job("picture", "seed-00", "train", picture), {}))
-        run_jobs(mine, store, 0, tell)
+        run_jobs(reversed(every), store, 0, tell, claim=claim)
         return page
 
-    page = _beside(lambda: run_jobs(sorted(theirs, key=_is_fused), store, crew or 0, tell), do_mine, crew)
+    page = _beside(lambda: run_jobs(every, store, crew or 0, tell, claim=claim), do_mine, crew)
     from hgde.experiments.compare_report import write_comparison
 
     demo = Demo({}, page)

@@ -12,6 +12,7 @@ import logging
 import multiprocessing
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -73,6 +74,31 @@ class Done:
 
 
 OnDone = Callable[[Done, int, int], None]
+Claim = Callable[[Job], bool]
+"""Whether a job is still to be had, asked just before it is begun."""
+
+
+def first_come() -> Claim:
+    """For several calls of :func:`run_jobs` on the same jobs, in threads: whoever comes to a job first does it.
+
+    >>> claim, job = first_come(), Job("cell", "seed-00", "train", {})
+    >>> claim(job), claim(job)
+    (True, False)
+    """
+    taken: set[str] = set()
+    lock = threading.Lock()
+
+    def claim(job: Job) -> bool:
+        with lock:
+            is_free = job.name not in taken
+            taken.add(job.name)
+        return is_free
+
+    return claim
+
+
+def always(job: Job) -> bool:
+    return True
 
 
 def run_jobs(
@@ -83,6 +109,7 @@ def run_jobs(
     minutes: float | None = None,
     retry: bool = False,
     fresh: bool = False,
+    claim: Claim = always,
 ) -> list[Done]:
     """Do what is not on disk yet and return everything, stored results included, in the order of ``jobs``.
 
@@ -92,6 +119,7 @@ def run_jobs(
         minutes: after so long no job is started, and running ones are ended without a record.
         retry: do jobs again that are recorded as failed.
         fresh: a new process for every job, where memory is measured.
+        claim: jobs that it denies are left to others, and are not returned.
     """
     store.hold()
     ordered = list(jobs)
@@ -106,7 +134,7 @@ def run_jobs(
     waiting.sort(key=lambda job: job.cost)
     total = len(waiting)
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
-    for count, result in enumerate(_work(waiting, workers, deadline, 1 if fresh else JOBS_PER_PROCESS), 1):
+    for count, result in enumerate(_work(waiting, workers, deadline, 1 if fresh else JOBS_PER_PROCESS, claim), 1):
         store.add(result)
         done[result.job.name] = result
         if on_done is not None:
@@ -114,12 +142,12 @@ def run_jobs(
     return [done[job.name] for job in ordered if job.name in done]
 
 
-def _work(jobs: list[Job], workers: int | Crew, deadline: float | None, most: int) -> Iterator[Done]:
+def _work(jobs: list[Job], workers: int | Crew, deadline: float | None, most: int, claim: Claim) -> Iterator[Done]:
     with hired(workers) as crew:
         if crew.count == 0:
-            yield from _in_this_process(jobs, deadline)
+            yield from _in_this_process(jobs, deadline, claim)
         elif jobs:
-            yield from crew.work(jobs, deadline, most)
+            yield from crew.work(jobs, deadline, most, claim)
 
 
 def hired(workers: int | Crew) -> AbstractContextManager[Crew]:
@@ -127,13 +155,14 @@ def hired(workers: int | Crew) -> AbstractContextManager[Crew]:
     return nullcontext(workers) if isinstance(workers, Crew) else Crew(workers)
 
 
-def _in_this_process(jobs: list[Job], deadline: float | None) -> Iterator[Done]:
+def _in_this_process(jobs: list[Job], deadline: float | None, claim: Claim) -> Iterator[Done]:
     from hgde.experiments.work import do
 
     for job in jobs:
         if deadline is not None and time.monotonic() > deadline:
             return
-        yield do(job)
+        if claim(job):
+            yield do(job)
 
 
 class _Worker:
@@ -201,7 +230,7 @@ class Crew:
         how = "fork" if CAN_FORK else "spawn"
         self.members += [_Worker(how) for _ in range(self.count - len(self.members))]
 
-    def work(self, jobs: list[Job], deadline: float | None, most: int) -> Iterator[Done]:
+    def work(self, jobs: list[Job], deadline: float | None, most: int, claim: Claim = always) -> Iterator[Done]:
         """Every job with what came of it, in the order they finish; a process does ``most`` of them at most."""
         left = list(reversed(jobs))
         workers = self.members
@@ -212,9 +241,13 @@ class Crew:
                 while left and len(workers) < min(self.count, len(jobs)):
                     workers.append(_Worker())
                 for worker in workers:
-                    if worker.job is None and left:
-                        worker.give(left.pop())
+                    while worker.job is None and left:
+                        job = left.pop()
+                        if claim(job):
+                            worker.give(job)
                 busy = [worker for worker in workers if worker.job is not None]
+                if not busy:
+                    return  # others have claimed what was left
                 waited: list[Any] = [worker.pipe for worker in busy]
                 ready = wait(waited + [worker.process.sentinel for worker in busy], timeout=0.5)
                 for worker in busy:

@@ -84,11 +84,12 @@ def _roofline(figure: Any, quick: bool) -> None:
     low, high = 0.5, 200.0
     ridge = peak / bandwidth
     axis.plot([low, ridge, high], [low * bandwidth, peak, peak], color="black")
-    axis.annotate(f"{bandwidth:.0f} GB/s", (low * 1.2, low * 1.5 * bandwidth))
+    axis.annotate(f"{bandwidth:.0f} GB/s ", (low * 1.6, low * 1.6 * bandwidth), ha="right", va="bottom")
     axis.annotate(f"{peak:.0f} Gflop/s", (high / 8, peak * 1.1))
     for entry in found:
         axis.plot(entry.intensity, entry.speed, "o", label=f"{entry.name}: {entry.speed:.1f} Gflop/s")
     axis.set(xscale="log", yscale="log", xlabel="operations per byte", ylabel="billions of operations per second")
+    axis.set(xlim=(low / 2, high), ylim=(None, peak * 1.5))
     axis.legend(loc="lower right")
 
 

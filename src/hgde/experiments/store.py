@@ -34,7 +34,7 @@ class Store:
         self._cells: dict[str, dict[str, Any]] = {}
         self._resolved: dict[str, dict[str, Any]] = {}
         self._lock: Any = None
-        self._holding = threading.Lock()
+        self._by_turns = threading.RLock()  # threads of one process add to the same cell
 
     def hold(self) -> None:
         """Keep other processes from writing to the folder for as long as this one lives; sweep what a killed one left.
@@ -42,7 +42,7 @@ class Store:
         Raises:
             StoreError: if another process holds it.
         """
-        with self._holding:  # threads of one process ask at the same time
+        with self._by_turns:
             if self._lock is None:
                 self._take()
 
@@ -68,6 +68,10 @@ class Store:
 
     def content(self, cell: str) -> dict[str, Any]:
         """The file of a cell; an empty one if there is none."""
+        with self._by_turns:
+            return self._content(cell)
+
+    def _content(self, cell: str) -> dict[str, Any]:
         if cell not in self._cells:
             path = self.path(cell)
             content: Any = {"format": FORMAT, "about": {}, "records": {}, **{name: {} for name in _SHARED}}
@@ -109,6 +113,10 @@ class Store:
         return Done(job, record.get("result"), record.get("failure"), record["seconds"], was_stored=True)
 
     def add(self, done: Done) -> None:
+        with self._by_turns:
+            self._add(done)
+
+    def _add(self, done: Done) -> None:
         job = done.job
         content = self.content(job.cell)
         record: dict[str, Any] = {

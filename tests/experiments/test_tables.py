@@ -177,3 +177,11 @@ def test_standings_by_hand():
     assert found["hgde"].within == pytest.approx(1 / 3)
     assert found["hgde"].worst_to_gcn == pytest.approx(-3.0)
     assert found["hgde"].worst_on == "b"
+
+
+def test_five_seeds_are_enough_where_a_run_takes_over_a_minute():
+    cell = next(cell for cell in load_table("nodes").cells() if cell.system.name == "gcn")
+    assert len(cell.places_of_runs(59.0)) == 10
+    assert cell.places_of_runs(61.0) == cell.places[:5]
+    webs = next(cell for cell in load_table("hetero").cells() if cell.system.name == "gcn")
+    assert webs.places_of_runs(61.0) == webs.places, "five seeds on each of ten splits already"

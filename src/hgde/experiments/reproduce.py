@@ -12,7 +12,7 @@ from hgde.data import DataError, find_spec
 from hgde.data.loading import at_hand
 from hgde.experiments.jobs import Crew, Done, Job, OnDone, hired, run_jobs
 from hgde.experiments.places import at_place, key_of
-from hgde.experiments.search import Search, Searcher, search_all
+from hgde.experiments.search import Found, Search, Searcher, search_all
 from hgde.experiments.space import exists, space_for
 from hgde.experiments.stats import Place, compare_again
 from hgde.experiments.store import Store
@@ -72,7 +72,7 @@ def usable(cells: Iterable[Cell], say: Say) -> list[Cell]:
 
 
 def count_missing(table: Table, results: Path, only: tuple[str, ...] = ()) -> int:
-    """How many trials and runs of a table are not on disk yet, of the cells whose data is at hand."""
+    """How many trials and runs of a table are not on disk yet, at most, of the cells whose data is at hand."""
     store, missing = Store(results), 0
     for cell in usable(table.cells(only), lambda _: None):
         searched = table.trials if cell.system.is_trained and table.trials > 1 else 0
@@ -111,7 +111,7 @@ def run_cells(
         if cell.path in found and len(found[cell.path].trials) < table.trials:
             continue  # time was up: the search goes on another day, and then chooses
         settings = found[cell.path].settings if cell.path in found else cell.settings
-        jobs += [final_job(cell, settings, place) for place in cell.places]
+        jobs += [final_job(cell, settings, place) for place in places_of(table, cell, found.get(cell.path))]
     run_jobs(jobs, store, workers, on_done, left, retry, fresh=table.kind == "cost")
 
 
@@ -124,6 +124,13 @@ def search_of(table: Table, cell: Cell) -> Search:
     # What a user would have got by default is tried as well, where a model chooses among presets of its own.
     starts = ({"preset": "auto"},) if chooses_itself(model) and table.trials > 2 else ()
     return Search(cell.path, cell.settings, space, table.trials, folds, starts=starts, cost=cell.cost)
+
+
+def places_of(table: Table, cell: Cell, found: Found | None) -> list[Place]:
+    """Splits and seeds to run: fewer seeds where the chosen settings took long to try."""
+    if found is None or found.best is None:
+        return cell.places
+    return cell.places_of_runs(found.best.seconds / table.folds)
 
 
 def final_job(cell: Cell, settings: Mapping[str, Any], place: Place) -> Job:
@@ -145,8 +152,9 @@ def stored_row(table: Table, cell: Cell, store: Store) -> Row:
             searcher.tell([done for job in jobs if (done := store.find(job)) is not None])
         found = searcher.found()
         settings = found.settings
-    stored = (store.find(final_job(cell, settings, place)) for place in cell.places)
-    return make_row(cell.system, [done for done in stored if done is not None], len(cell.places), found)
+    places = places_of(table, cell, found)
+    stored = (store.find(final_job(cell, settings, place)) for place in places)
+    return make_row(cell.system, [done for done in stored if done is not None], len(places), found)
 
 
 def write_page(table: Table, results: Path, store: Store) -> Path:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from hgde.experiments.compare_report import count
 from hgde.experiments.stats import UNDECIDED, verdict
 from hgde.experiments.table import Row
-from hgde.experiments.tables import Cell, Data, Table
+from hgde.experiments.tables import LONG_RUN, SEEDS_OF_LONG_RUNS, Cell, Data, Table
 
 Pairs = Sequence[tuple[Cell, Row]]
 
@@ -50,7 +50,8 @@ def _budget(table: Table, cells: Pairs) -> str:
         "no search: every system has its preset"
         if table.trials == 1
         else f"{table.trials} trials for every trained system, its published preset being the first, each the mean of "
-        f"{table.folds} run{'s' if table.folds > 1 else ''}, chosen by the cross-fitted score of the validation part"
+        f"{table.folds} run{'s' if table.folds > 1 else ''}, chosen by the cross-fitted score of the validation part "
+        f"({SEEDS_OF_LONG_RUNS} seeds at most where one run takes over {LONG_RUN:.0f} seconds)"
     )
     return (
         f"Budget: {search}; then the runs that are shown. Here: {done} of {wanted} runs of the cells begun. "

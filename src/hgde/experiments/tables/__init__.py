@@ -25,6 +25,9 @@ FOLDER = Path(__file__).parent
 NAMES = ("nodes", "links", "depth", "hetero", "few-labels", "cost", "peers", "defaults", "curvature")
 _SLOW = {"hgde-i": 6.0, "hgde-e": 4.0, "hgcn-local": 8.0, "lgcn": 4.0, "dense-gat": 8.0, "blend": 6.0, "mlp": 0.5}
 """How much slower than a GCN, roughly; only the order of the cells follows from it."""
+LONG_RUN = 60.0
+SEEDS_OF_LONG_RUNS = 5
+"""Where a run takes more than so many seconds, so many seeds per split are enough."""
 
 
 class TableError(ValueError):
@@ -79,6 +82,10 @@ class Cell:
     def places(self) -> list[Place]:
         """Splits and seeds; what draws no random numbers is run once per split."""
         return self.data.places if self.system.is_trained else [(split, 0) for split in self.data.splits]
+
+    def places_of_runs(self, seconds: float) -> list[Place]:
+        """Those of runs that take so long: of long ones, the first few seeds of every split."""
+        return [place for place in self.places if seconds <= LONG_RUN or place[1] < SEEDS_OF_LONG_RUNS]
 
     @property
     def cost(self) -> float:

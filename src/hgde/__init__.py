@@ -5,8 +5,9 @@ Names are imported when first used, so ``import hgde`` costs nothing.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hgde.lazy import on_first_use
 
 __version__ = "0.2.0"
 
@@ -39,9 +40,7 @@ _HOMES = {
         "Nodes",
     ),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-__all__ = sorted(_HOME_OF)  # made from the table above
+__getattr__, __dir__, __all__ = on_first_use(__name__, _HOMES)
 
 if TYPE_CHECKING:
     from hgde.data import DATASETS as DATASETS
@@ -87,13 +86,3 @@ if TYPE_CHECKING:
     from hgde.tasks import TASKS as TASKS
     from hgde.tasks import Task as Task
     from hgde.tasks import metric as metric
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME_OF:
-        return getattr(import_module(_HOME_OF[name]), name)
-    raise AttributeError(f"module 'hgde' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *_HOME_OF]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hgde.lazy import on_first_use
 
 _HOMES = {
     "hgde.data.columns": ("Column", "Columns"),
@@ -18,9 +19,7 @@ _HOMES = {
     "hgde.data.steps": ("STEPS", "Step"),
     "hgde.data.store": ("load_dataset", "save_dataset"),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-__all__ = sorted(_HOME_OF)  # made from the table above
+__getattr__, __dir__, __all__ = on_first_use(__name__, _HOMES)
 
 if TYPE_CHECKING:
     from hgde.data.columns import Column as Column
@@ -50,13 +49,3 @@ if TYPE_CHECKING:
     from hgde.data.steps import Step as Step
     from hgde.data.store import load_dataset as load_dataset
     from hgde.data.store import save_dataset as save_dataset
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOME_OF[name]), name)
-
-
-def __dir__() -> list[str]:
-    return __all__

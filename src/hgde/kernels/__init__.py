@@ -5,8 +5,9 @@ Names are imported when first used: kernels can be asked for (:mod:`~hgde.kernel
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hgde.lazy import on_first_use
 
 _HOMES = {
     "hgde.kernels.ahead": ("warm_up",),
@@ -38,9 +39,7 @@ _HOMES = {
     "hgde.kernels.reference": ("ACTIVATIONS",),
     "hgde.kernels.weights": ("AttentionRule", "AttentionWeights", "ChannelWeights", "EdgeWeights", "LocalWeights"),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-__all__ = sorted(_HOME_OF)  # made from the table above
+__getattr__, __dir__, __all__ = on_first_use(__name__, _HOMES)
 
 if TYPE_CHECKING:
     from hgde.kernels.ahead import warm_up as warm_up
@@ -74,13 +73,3 @@ if TYPE_CHECKING:
     from hgde.kernels.weights import ChannelWeights as ChannelWeights
     from hgde.kernels.weights import EdgeWeights as EdgeWeights
     from hgde.kernels.weights import LocalWeights as LocalWeights
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOME_OF[name]), name)
-
-
-def __dir__() -> list[str]:
-    return __all__

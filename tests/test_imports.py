@@ -12,12 +12,13 @@ import hgde
 SOURCE = Path(hgde.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 
-_BASE = {"files", "registry", "sections", "randomness", "progress", "spelling"}
+_BASE = {"files", "registry", "sections", "randomness", "progress", "spelling", "lazy"}
 _NUMERIC = _BASE | {"geometry", "graph", "solvers", "kernels", "diffusion", "compiler"}
 _LEARNED = _NUMERIC | {"data", "models", "tasks", "training"}
 _USED = _LEARNED | {"pipeline"}
 ALLOWED = {
     "files": set(),
+    "lazy": set(),
     "spelling": set(),
     "registry": {"spelling"},
     "sections": {"registry", "spelling"},

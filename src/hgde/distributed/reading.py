@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hgde.data import DataError
+from hgde.data.io.tables import usual_column
 
 Array = np.ndarray[Any, Any]
 CHUNK = 2_000_000
@@ -43,13 +44,13 @@ class ChunkedTable:
             raise DataError("reading Parquet needs pyarrow: pip install 'hgde[files]'") from None
         return pq.ParquetFile(self.path)
 
-    def find(self, wanted: str | None, usual: Sequence[str], place: int | None = None) -> str | None:
+    def find(self, role: str, chosen: str | None, place: int | None = None) -> str | None:
         """The column of a name given by the user, or by habit, or by its place."""
-        if wanted is not None:
-            if wanted not in self.columns:
-                raise DataError(f"{self.path} has no column {wanted!r}; there are {', '.join(self.columns[:20])}")
-            return wanted
-        found = next((name for name in self.columns if name.lower() in usual), None)
+        if chosen is not None:
+            if chosen not in self.columns:
+                raise DataError(f"{self.path} has no column {chosen!r}; there are {', '.join(self.columns[:20])}")
+            return chosen
+        found = usual_column(self.columns, role)
         if found is None and place is not None and place < len(self.columns):
             return self.columns[place]
         return found

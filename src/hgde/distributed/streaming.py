@@ -73,11 +73,11 @@ def stream_partition(
 
 
 def _edges(table: ChunkedTable, data: DataSettings, names: Names) -> Iterator[tuple[Array, Array]]:
-    source = table.find(data.source_column, ("source", "src", "from"), 0)
-    target = table.find(data.target_column, ("target", "dst", "to"), 1)
+    source = table.find("source", data.source_column, 0)
+    target = table.find("target", data.target_column, 1)
     if source is None or target is None:
         raise DataError(f"{table.path} needs two columns (source,target), it has {len(table.columns)}")
-    if table.find(data.weight_column, ("weight",)) is not None:
+    if table.find("weight", data.weight_column) is not None:
         raise DataError(f"{table.path} has weights of edges, which are not read in chunks; leave that column out")
     first = 0
     for columns in table.chunks((source, target), text=(source, target)):
@@ -96,9 +96,9 @@ def _edges(table: ChunkedTable, data: DataSettings, names: Names) -> Iterator[tu
 
 def _read_nodes(table: ChunkedTable, data: DataSettings, work: Path) -> tuple[Names, NodeTable]:
     """Names, features, labels and parts of the nodes, chunk by chunk."""
-    ident = table.find(data.id_column, ("id", "node"), 0)
-    label = table.find(data.label_column, ("label", "class"))
-    split = table.find(data.split_column, ("split",))
+    ident = table.find("id", data.id_column, 0)
+    label = table.find("label", data.label_column)
+    split = table.find("split", data.split_column)
     assert ident is not None
     if label is None:
         raise DataError(f"{table.path} has no column of labels (label); name one with --label-column")

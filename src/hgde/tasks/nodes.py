@@ -188,15 +188,16 @@ def _refuse_measurements(dataset: Dataset) -> None:
         return
     known = values[torch.isfinite(values)]
     count, example = known.unique().numel(), float(known[0])
+    column = f", column {dataset.target_names[0]}," if dataset.target_names else ""
     advice = "learn them as values with task 'regression' (--task regression)"
     if bool((known != known.floor()).any()):
         raise TaskError(
-            f"the labels of {dataset.name} look like measurements, not classes: {count} different numbers such as "
-            f"{example:g}; {advice}, or write the classes as words"
+            f"the labels of {dataset.name}{column} look like measurements, not classes: {count} different numbers such "
+            f"as {example:g}; {advice}, or write the classes as words"
         )
     warnings.warn(
-        f"the labels of {dataset.name} are {count} different whole numbers, which look like measurements; if they are, "
-        f"{advice}",
+        f"the labels of {dataset.name}{column} are {count} different whole numbers, which look like measurements; "
+        f"if they are, {advice}",
         DataWarning,
         stacklevel=3,
     )

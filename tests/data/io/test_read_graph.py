@@ -339,6 +339,15 @@ def test_columns_by_name(tmp_path):
             read_graph(edges, **ends, **{column: "x"})
 
 
+def test_the_most_certain_name_wins_wherever_its_column_stands(tmp_path):
+    edges = write(tmp_path, "e.csv", "u,Target,source\n0,1,2\n")
+    nodes = write(tmp_path, "n.csv", "node,x,y,Label,id\n7,0.1,0.2,a,0\n8,0.3,0.4,b,1\n9,0.5,0.6,b,2\n")
+    found = read_graph(edges, nodes)
+    assert found.class_names == ["a", "b"]
+    assert found.column_names == ["node", "x", "y"]
+    assert found.graph.edge_index.tolist() in ([[2, 1], [1, 2]], [[1, 2], [2, 1]])
+
+
 def targets(tmp_path, columns, **options):
     table = pd.DataFrame(columns)
     table.insert(0, "id", range(len(table)))

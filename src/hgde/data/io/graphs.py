@@ -16,10 +16,6 @@ from hgde.data.io.npz import read_npz
 from hgde.data.io.tables import Array, Table, as_texts, read_table, table_from_frame, table_stem, table_suffix
 from hgde.graph.graph import Graph, GraphError
 
-_SOURCE = ("source", "src", "from", "u")
-_TARGET = ("target", "dst", "to", "v")
-_WEIGHT = ("weight",)
-
 
 @dataclass(frozen=True)
 class ColumnChoice:
@@ -138,12 +134,12 @@ def _node_table(nodes: Any, delimiter: str | None) -> Table | None:
 
 
 def _from_tables(edges: Table, nodes: Table | None, *, undirected: bool, name: str, choice: ColumnChoice) -> Dataset:
-    source = edges.find(_SOURCE, choice.source)
-    target = edges.find(_TARGET, choice.target)
+    source = edges.find("source", choice.source)
+    target = edges.find("target", choice.target)
     if source is None or target is None:
         names, advice = ", ".join(edges.columns), "rename them, or use --source-column and --target-column"
         raise edges.header_error(f"expected columns source,target, got {names}; {advice}")
-    weight = edges.find(_WEIGHT, choice.weight)
+    weight = edges.find("weight", choice.weight)
     weights = None if weight is None else edge_weights(edges, weight)
     if nodes is None:
         _refuse_without_nodes(choice)

@@ -18,16 +18,13 @@ from hgde.graph.graph import Graph
 if TYPE_CHECKING:
     from hgde.data.io.graphs import ColumnChoice
 
-_ID = ("id", "node", "node_id")
-_LABEL = ("label", "class", "y")
-_SPLIT = ("split", "part")
 _PARTS = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
 _YES_OR_NO = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1}
 
 
 def nodes_from_table(table: Table, name: str, choice: ColumnChoice) -> Dataset:
     """Everything but the edges: ids, targets, split and features of a table of nodes."""
-    key = table.find(_ID, choice.id)
+    key = table.find("id", choice.id)
     if key is None:
         names = ", ".join(table.columns)
         raise table.header_error(f"expected a column id, got {names}; rename one, or choose it with --id-column")
@@ -35,7 +32,7 @@ def nodes_from_table(table: Table, name: str, choice: ColumnChoice) -> Dataset:
         raise table.error("the table has no nodes")
     ids = _unique_ids(table, key)
     label_columns = _label_columns(table, choice.label)
-    split_column = table.find(_SPLIT, choice.split)
+    split_column = table.find("split", choice.split)
     targets = _targets(table, label_columns)
     splits = _split(table, split_column, label_columns) if choice.read_split else None
     used = {key, split_column, *label_columns}
@@ -69,8 +66,8 @@ def feature_columns(table: Table, names: list[str]) -> tuple[Any, dict[str, Any]
 
 def _label_columns(table: Table, chosen: tuple[str, ...]) -> list[str]:
     if chosen:
-        return [column for label in chosen if (column := table.find((), label)) is not None]
-    usual = table.find(_LABEL, None)
+        return [column for label in chosen if (column := table.find("label", label)) is not None]
+    usual = table.find("label", None)
     return [] if usual is None else [usual]
 
 

@@ -7,7 +7,7 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,23 @@ _BITE = 1 << 10
 _ROWS = 1 << 14
 
 
+USUAL_NAMES = {
+    "id": ("id", "node", "node_id"),
+    "label": ("label", "class", "y"),
+    "split": ("split", "part"),
+    "source": ("source", "src", "from", "u"),
+    "target": ("target", "dst", "to", "v"),
+    "weight": ("weight",),
+}
+"""What columns of nodes and edges are called where nobody says, the first the most certain."""
+
+
+def usual_column(columns: Iterable[str], role: str) -> str | None:
+    """The column of a role by its most certain name, whatever its case: of ``x``, ``y`` and ``Label`` the last."""
+    by_name = {column.lower(): column for column in reversed([*columns])}
+    return next((by_name[name] for name in USUAL_NAMES[role] if name in by_name), None)
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """A table of strings; text files give int64 where a column holds nothing but plain integers, frames also floats,
@@ -46,8 +63,8 @@ class Table:
     def num_rows(self) -> int:
         return len(next(iter(self.columns.values()))) if self.columns else 0
 
-    def find(self, usual: tuple[str, ...], chosen: str | None) -> str | None:
-        """The column called as chosen, else the first that has one of the usual names, whatever their case.
+    def find(self, role: str, chosen: str | None) -> str | None:
+        """The column called as chosen, else the one usually called so; see :data:`USUAL_NAMES`.
 
         Raises:
             DataError: if the chosen one is not there.
@@ -57,7 +74,7 @@ class Table:
                 names = ", ".join(self.columns)
                 raise self.header_error(f"expected a column {chosen}, got {names}; choose one of these")
             return chosen
-        return next((column for column in self.columns if column.lower() in usual), None)
+        return usual_column(self.columns, role)
 
     def place(self, row: int, column: str) -> str:
         """Words for a place of this table."""

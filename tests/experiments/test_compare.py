@@ -123,7 +123,8 @@ def test_the_flat_twin_is_the_same_model_in_flat_space():
 def test_presets_are_settings(model):
     for name in MODELS.get(model).presets:
         data, _, task = name.partition("-")
-        make_settings(preset_of(model, data, task or "nodes"))
+        made = make_settings(preset_of(model, data, task or "nodes")).to_dict()
+        assert made["model"]["name"] == model
 
 
 def test_five_runs_by_default():

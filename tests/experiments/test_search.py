@@ -7,7 +7,7 @@ import pytest
 from experiment_graphs import write_blocks
 
 from hgde.experiments.search import Search, Searcher, SearchError, search_all
-from hgde.experiments.space import Dimension, SpaceError, exists, read_space, space_for
+from hgde.experiments.space import Dimension, SpaceError, exists, lookup, read_space, space_for
 from hgde.experiments.store import Store
 from hgde.experiments.toml import to_toml
 from hgde.experiments.tune import tune
@@ -26,7 +26,8 @@ def test_every_model_has_a_space_whose_values_it_takes(model):
         for value in dimension.values or (dimension.low, dimension.high):
             chosen = nested({"model.name": model, **{k: _first(v) for k, v in dimension.when.items()}})
             if exists(make_settings(chosen).to_dict(), dimension.path):
-                make_settings(overlay(chosen, nested({dimension.path: value})))
+                made = make_settings(overlay(chosen, nested({dimension.path: value}))).to_dict()
+                assert lookup(made, dimension.path) == value, dimension.path
 
 
 def _first(value):

@@ -65,8 +65,13 @@ def _advise(rows: Sequence[Row]) -> str:
             f"Take {chosen.name} ({_score(chosen)}): it needs no training and is {_as_good(chosen, best)}{curvature}."
         )
     chosen = _cheapest(level)
-    others = [row.name for row in level if row is not chosen]
-    why = "ahead of all others" if not others else f"the fastest of those not distinguishable from the best ({named})"
+    others = ", ".join(row.name for row in level if row is not chosen)
+    if not others:
+        why = "ahead of all others"
+    elif chosen is best:
+        why = f"the best, and faster than what is not distinguishable from it ({others})"
+    else:
+        why = f"the fastest of those not distinguishable from the best ({named})"
     return f"Take {chosen.name} ({_score(chosen)}): {why}{curvature}."
 
 

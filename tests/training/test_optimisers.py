@@ -81,12 +81,13 @@ def test_groups_are_joined_where_nothing_differs():
     assert len(Optimisers(made, SETTINGS).parts["adam"].param_groups) == 4
 
 
-def stepped(kind, dtype, **options):
+def stepped(kind, dtype, second, options):
     """Weights and state after some steps; one parameter has no gradient at first, another never."""
     generator = torch.Generator().manual_seed(0)
     shapes = ((5, 3), (3,), (), (2,))
     weights = [nn.Parameter(torch.randn(shape, generator=generator, dtype=dtype)) for shape in shapes]
-    optimiser = kind([{"params": weights[:2], "weight_decay": 0.1}, {"params": weights[2:]}], lr=0.02, **options)
+    groups = [{"params": weights[:2], "weight_decay": 0.1}, {"params": weights[2:], **second}]
+    optimiser = kind(groups, lr=0.02, **options)
     for count in range(6):
         for weight in weights[:2] if count < 3 else weights[:3]:
             weight.grad = torch.randn(weight.shape, generator=generator, dtype=dtype)
@@ -95,10 +96,14 @@ def stepped(kind, dtype, **options):
     return weights, [value for place in sorted(state) for value in state[place].values()]
 
 
-@pytest.mark.parametrize("fused", [True, False])
+OPTIONS = [{"fused": True}, {"fused": False}, {"fused": True, "amsgrad": True}, {"fused": True, "maximize": True}]
+
+
+@pytest.mark.parametrize("second", [{}, {"maximize": True}], ids=["alike", "two kinds"])
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_adam_is_torchs_to_the_bit(dtype, fused):
-    ours, torchs = (stepped(kind, dtype, fused=fused) for kind in (Adam, torch.optim.Adam))
+def test_adam_is_torchs_to_the_bit(dtype, options, second):
+    ours, torchs = (stepped(kind, dtype, second, options) for kind in (Adam, torch.optim.Adam))
     for mine, its in zip(ours, torchs, strict=True):
         assert len(mine) == len(its)
         assert all(torch.equal(a, b) for a, b in zip(mine, its, strict=True))

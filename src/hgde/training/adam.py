@@ -29,7 +29,8 @@ class Uncompiled(torch.optim.Optimizer):
 class Adam(torch.optim.Adam, Uncompiled):
     """:class:`torch.optim.Adam`: same arguments, same state, same bits.
 
-    The parameters of a group are of one dtype and on one device. Steps that are not fused are left to torch.
+    The parameters of a group are of one dtype and on one device. Steps that are not fused, or not Adam's usual ones
+    (``amsgrad``, ``maximize``), are left to torch.
 
     >>> weight = torch.nn.Parameter(torch.ones(2))
     >>> optimiser = Adam([weight], lr=0.1, fused=True)
@@ -46,7 +47,7 @@ class Adam(torch.optim.Adam, Uncompiled):
     @unwatched
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        if closure is not None or not all(group["fused"] for group in self.param_groups):
+        if closure is not None or not all(_is_plain(group) for group in self.param_groups):
             return super().step(closure)
         moved = [[p for p in group["params"] if p.grad is not None] for group in self.param_groups]
         names = [id(parameter) for parameters in moved for parameter in parameters]
@@ -81,3 +82,7 @@ class Adam(torch.optim.Adam, Uncompiled):
             tensors = {theirs: [self.state[p][name] for p in parameters] for theirs, name in names.items()}
             lists.append({**tensors, "max_exp_avg_sqs": []})
         return lists
+
+
+def _is_plain(group: dict[str, Any]) -> bool:
+    return bool(group["fused"]) and not group["amsgrad"] and not group["maximize"]

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from hgde import make_settings, randomness
-from hgde.data import DataSettings, Dataset
+from hgde.data import Dataset, DataSettings
 from hgde.graph import Graph
 from hgde.pipeline.prepare import build_learner, prepare
 from hgde.tasks.regression import NodeRegression, RegressionSettings

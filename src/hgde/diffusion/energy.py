@@ -10,8 +10,8 @@ In flat space, at ``tau = 1`` and without residual or activation:
   ``1 + degree = D`` that energy is ``sum_edges w (x_i / sqrt(d_i) - x_j / sqrt(d_j))^2 / 2 = x^T (I - S) x / 2``; ``S``
   is symmetric with the eigenvalues of ``P``, and ``x -> S x`` multiplies each part by ``p^2 <= 1``.
 
-Both need an undirected graph with symmetric weights. On curved spaces they are no theorem; ``docs/numerics.md`` says where
-and by how much the energies rise, as measured by ``benchmarks/energy.py``.
+Both need an undirected graph with symmetric weights. On curved spaces they are no theorem; ``docs/numerics.md`` says
+where and by how much the energies rise, as measured by ``benchmarks/energy.py``.
 """
 
 from __future__ import annotations

@@ -42,8 +42,7 @@ def model_of(run):
     return (run / "seed-0" / "model.safetensors").read_bytes()
 
 
-# Four ranks as threads of one process are among the tests of bits; as processes they are mostly four starts of Python.
-@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("ranks", [2, 4])
 def test_torchrun_gives_the_bits_of_one_process(tmp_path, partition, ranks):
     start_run(partition, {**GIVEN, "training": {"epochs": 2}}, Ranks(), tmp_path / "one").train()
     launcher = ("-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--standalone", "-m", "hgde")

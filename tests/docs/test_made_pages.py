@@ -30,6 +30,17 @@ def test_numbers_come_from_results_when_there_are_any(tmp_path):
     assert hooks.on_page_markdown("no place", None) == "no place"
 
 
+def test_the_list_of_systems_has_all_that_can_be_compared():
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed")
+    from hgde.experiments.systems import find_system
+
+    made = script("hooks").on_page_markdown("<!-- systems: begin --><!-- systems: end -->", None)
+    names = re.findall(r"^\| `([^`]+)` \| \S", made, flags=re.MULTILINE)
+    assert [find_system(name).name for name in names] == names
+    assert len(set(names)) == len(names)
+    assert {"hgde", "hgde-flat", "hgcn", "label-propagation", "katz"} <= set(names)
+
+
 def test_docstrings_are_readable_on_the_site():
     pytest.importorskip("griffe", reason="griffe, which reads docstrings for the site, is not installed")
     made = script("docstrings")

@@ -6,7 +6,7 @@ import sys
 import pytest
 from experiment_graphs import write_blocks
 
-from hgde.experiments.search import Search, Searcher, SearchError, search_all
+from hgde.experiments.search import ROUND_AROUND, Search, Searcher, SearchError, search_all
 from hgde.experiments.space import Dimension, SpaceError, exists, lookup, read_space, space_for
 from hgde.experiments.store import Store
 from hgde.experiments.toml import to_toml
@@ -158,3 +158,33 @@ def test_toml_is_read_back_as_it_was_written():
 
     values = {"a": {"b": 1, "c": [1.0, 2.5], "d": True, "e": 'quo"te', "f": {"g": 1e-5}}, "h": "ö", "data": {"x y": 2}}
     assert tomllib.loads(to_toml(values, "two\nlines")) == values
+
+
+def test_a_trial_is_no_longer_than_allowed_and_what_is_found_keeps_its_own_length(tmp_path):
+    given = write_blocks(tmp_path / "graph")
+    found = search_all([search(given, 2, length=(5, 5))], Store(tmp_path / "runs"), 0)["cell"]
+    assert [trial.epochs for trial in found.trials] == [5, 5]
+    assert found.settings["training"]["epochs"] == SHORT["training"]["epochs"]
+
+
+def test_a_preset_that_won_a_race_is_what_was_found(tmp_path):
+    given = write_blocks(tmp_path / "graph")
+    base = overlay(given, {"model": {"name": "hgde", "width": 4}, "training": {"epochs": 50}, "run": {"threads": 1}})
+    race = overlay(given, {"preset": "auto", "model": {"name": "hgde"}, "training": {"epochs": 50, "lr": 0.03}})
+    one = Search("cell", overlay(base, {"preset": "none"}), space_for("hgde"), 2, starts=(race,), length=(50, 50))
+    found = search_all([one], Store(tmp_path / "runs"), 0)["cell"]
+    raced = found.trials[1]
+    assert raced.changes["preset"] in MODELS.get("hgde").presets
+    assert raced.settings == overlay(race, raced.changes), "what the search started from is not laid under it"
+
+
+def test_trials_may_change_a_few_settings_of_the_best_so_far(tmp_path):
+    given = write_blocks(tmp_path / "graph")
+    found = search_all([search(given, 7, at_once=2)], Store(tmp_path / "runs"), 0)["cell"]
+    for number, trial in enumerate(found.trials[1:], 1):
+        before = found.trials[: number - (number - 1) % ROUND_AROUND]
+        best = max(before, key=lambda trial: (trial.score, -trial.number))
+        paths = best.changes.keys() | trial.changes.keys()
+        assert sum(best.changes.get(path) != trial.changes.get(path) for path in paths) <= 2, number
+    again = search_all([search(given, 7, at_once=2)], Store(tmp_path / "runs"), 0)["cell"]
+    assert [trial.changes for trial in again.trials] == [trial.changes for trial in found.trials]

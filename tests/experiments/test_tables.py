@@ -185,3 +185,21 @@ def test_five_seeds_are_enough_where_a_run_takes_over_a_minute():
     assert cell.places_of_runs(61.0) == cell.places[:5]
     webs = next(cell for cell in load_table("hetero").cells() if cell.system.name == "gcn")
     assert webs.places_of_runs(61.0) == webs.places, "five seeds on each of ten splits already"
+
+
+def test_settings_may_be_searched_under_one_protocol_for_all(tmp_path):
+    columns = {"disease-sim": SMALL["data"]["disease-sim"] | {"protocols": ["published", "clean"], "splits": [1234]}}
+    content = SMALL | {"systems": ["gcn"], "searched": "clean", "data": columns}
+    content["longest_trial"], content["longest_run"] = {"epochs": 3, "patience": 3}, {"epochs": 9, "patience": 9}
+    table = make_table("small", content, {})
+    store = reproduce(table, tmp_path, workers=0)
+    published, clean = (store.content(cell.path)["records"] for cell in table.cells())
+    assert sorted(published) == ["split-1234/seed-00"]
+    assert sorted(clean) == ["split-1234/seed-00", "trial-000", "trial-001"]
+    assert clean["trial-000"]["result"]["epochs"] == [3]
+    assert published["split-1234/seed-00"]["result"]["epochs"] == 9
+    kept = [store.content(cell.path)["settings"] for cell in table.cells()]
+    assert {settings["data"]["protocol"] for settings in kept[0].values()} == {"published"}
+    rows = [stored_row(table, cell, store) for cell in table.cells()]
+    assert [len(row.scores) for row in rows] == [1, 1]
+    assert "under the protocol `clean`" in (tmp_path / "small.md").read_text()

@@ -27,7 +27,7 @@ from hgde.models.zoo.h2gcn import two_hops
 from hgde.models.zoo.hgcn import HGCNLayer
 from hgde.models.zoo.hybonet import HyboNetLayer
 from hgde.models.zoo.hyla_sgc import hyla
-from hgde.models.zoo.kappa_gcn import midpoints
+from hgde.models.zoo.kappa_gcn import midpoints, plane_distances
 from hgde.models.zoo.lgcn import LGCNLayer
 from hgde.models.zoo.sage import SAGELayer
 
@@ -321,8 +321,21 @@ def test_kappa_midpoints_against_geoopt(kappa):
     matrix = edges("symmetric")
     dense = torch.tensor(matrix.to_scipy().toarray())
     expected = [space.weighted_midpoint(x, dense[i], reducedim=[0], lincomb=True) for i in range(N)]
-    nearby(midpoints(space, matrix, x), torch.stack(expected))
+    nearby(space.expmap0(midpoints(space, matrix, x)), torch.stack(expected))
     assert gradcheck(lambda y: midpoints(space, matrix, y), x.clone().requires_grad_())
+
+
+@pytest.mark.parametrize("kappa", [-0.7, -1e-3, 0.5])
+def test_distances_to_planes_against_geoopt(kappa):
+    import geoopt
+
+    space = geoopt.Stereographic(kappa).double()
+    x, p = space.expmap0(points(scale=0.3)), space.expmap0(points(scale=0.2)[:3])
+    normals = points()[1:4]
+    expected = space.dist2plane(x[:, None, :], p, normals, signed=True, scaled=True)
+    nearby(plane_distances(space, x, p, normals), expected)
+    inputs = [t.clone().requires_grad_() for t in (x, p, normals)]
+    assert gradcheck(lambda *given: plane_distances(space, *given), inputs)
 
 
 def test_edge_sums_are_differentiable_in_both():
@@ -376,6 +389,15 @@ def test_dense_attention_drops_weights_of_pairs(backend, monkeypatch):
     wanted = torch.autograd.grad(expected.square().sum(), (r, s, h))
     for got, right in zip(torch.autograd.grad(actual.square().sum(), (r, s, h)), wanted, strict=True):
         nearby(got, right)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_dense_attention_drops_weights_only_where_asked_to(share):
+    graph, features, _ = two_blocks()
+    model = make("dense-gat", shape_of(features), {"attention_dropout": share, "dropout": 0.0})
+    with randomness.use(randomness.make_generator(0)):
+        in_training = model.train()(features, graph)
+    assert torch.equal(in_training, model.eval()(features, graph)) == (share == 0)
 
 
 def test_dropout_of_dense_attention_is_the_same_when_worked_out_again(monkeypatch):

@@ -23,6 +23,8 @@ from hgde.pipeline.settings import make_settings
 
 TRIALS = 8
 FEWEST_EPOCHS = 50
+CHANGED_AT_ONCE = 3
+"""Settings of the best so far that a trial changes."""
 SEARCH_SHARE = 0.5
 """Part of the time given that the searches may take; the rest is for the runs that are compared."""
 
@@ -134,6 +136,7 @@ def _search(
             folds=(places[0],),
             seconds=None if total is None else max(3.0, total / 2),
             total_seconds=total,
+            at_once=CHANGED_AT_ONCE,
         )
         for system in trained
     ]

@@ -68,15 +68,23 @@ def _beside_accuracy(cells: Sequence[tuple[Cell, Row]]) -> list[str]:
     return lines
 
 
+def node_scores(cells: Sequence[tuple[Cell, Row]]) -> dict[str, dict[str, float]]:
+    """Mean scores of nodes by graph and system, of the graphs on which HGDE has something to be compared with."""
+    return {graph: row for graph, row in _scores(cells, of_pairs=False).items() if "hgde" in row and len(row) > 1}
+
+
+def _scores(cells: Sequence[tuple[Cell, Row]], of_pairs: bool) -> dict[str, dict[str, float]]:
+    scores: dict[str, dict[str, float]] = {}
+    for cell, row in cells:
+        is_done = row.scores and len(row.scores) == row.expected
+        if is_done and (TASKS.get(cell.data.task).kind == PAIRS) == of_pairs:
+            scores.setdefault(cell.data.title, {})[cell.system.name] = row.spread.mean
+    return scores
+
+
 def summary_lines(cells: Sequence[tuple[Cell, Row]]) -> list[str]:
     """Markdown: one table for nodes, one sentence for links."""
-    nodes: dict[str, dict[str, float]] = {}
-    links: dict[str, dict[str, float]] = {}
-    for cell, row in cells:
-        if row.scores and len(row.scores) == row.expected:
-            chosen = links if TASKS.get(cell.data.task).kind == PAIRS else nodes
-            chosen.setdefault(cell.data.title, {})[cell.system.name] = row.spread.mean
-    nodes = {graph: row for graph, row in nodes.items() if "hgde" in row and len(row) > 1}
+    nodes, links = node_scores(cells), _scores(cells, of_pairs=True)
     lines = []
     if nodes:
         lines += [

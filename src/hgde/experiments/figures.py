@@ -54,8 +54,8 @@ def energy_jobs() -> list[Job]:
 def diffusivity_jobs(say: Say) -> list[Job]:
     """Every diffusivity of the paper on every node-classification set, five runs each.
 
-    Residual, dropout and weight decay as printed for the set; ``heuler``, T = 4 and width 16 on all sets, so that bars
-    of different sets differ by the set alone and all pairs of nodes can be afforded.
+    Residual, dropout and weight decay as printed for the set; ``heuler``, T = 4, width 16 and at most 150 epochs on all
+    sets, so that bars of different sets differ by the set alone and all pairs of nodes can be afforded.
     """
     jobs = []
     cells = [
@@ -68,7 +68,8 @@ def diffusivity_jobs(say: Say) -> list[Job]:
         common = {"name": "hgde", "width": 16, "time": 4.0, "solver": {"name": "heuler"}}
         for diffusivity in _affordable(cell.data.name):
             model = {**common, "diffusivity": {"name": diffusivity}}
-            settings = overlay(cell.settings, {"preset": "none", "model": model})
+            changes = {"preset": "none", "model": model, "training": {"epochs": 150, "patience": 100}}
+            settings = overlay(cell.settings, changes)
             for place in [(split, seed) for split in cell.data.splits[:SEEDS] for seed in range(SEEDS)][:SEEDS]:
                 path = f"figures/diffusivity/{cell.data.key}--{diffusivity}"
                 cost = cell.cost * (20 if "global" in diffusivity else 1)

@@ -20,9 +20,28 @@ from hgde.experiments.systems import chooses_itself
 from hgde.experiments.table import Row, make_row, unit_of
 from hgde.experiments.tables import Cell, Data, Table
 from hgde.files import write_atomically
+from hgde.sections import overlay
 
 CELLS_AT_ONCE = 4
 """So many cells are searched side by side, so that no process waits for the last trial of a round."""
+
+SECONDS_BETWEEN_PAGES = 600.0
+"""A page is made of all searches of its table, once more; processes wait meanwhile."""
+
+OTHER_RECORDS = {
+    "figures": "the paper's figures, drawn by `hgde reproduce figures`",
+    "bench.json": "speed and memory beside the peers (`hgde bench`)",
+    "scale.json": "a graph of 100 million edges, and two processes against one (`benchmarks/scale.py`)",
+    "auto-cost.json": "what choosing a preset costs (`benchmarks/auto_cost.py`)",
+    "search-defaults.jsonl": "validation scores that presets were drawn up by (`benchmarks/validate_presets.py`)",
+    "paper-settings.jsonl": "PubMed with the paper's settings, every diffusivity (`benchmarks/paper_settings.py`)",
+    "stored-columns.jsonl": "columns of version 0.1.0 by its code and by this one (`benchmarks/stored_columns`)",
+    "mutation.jsonl": "whether tests notice mistakes (`make mutation`)",
+    "hardening-fuzz.json": "mangled files (`make fuzz`)",
+    "hardening-kills.json": "kills at random moments (`make kills`)",
+    "hardening-soak.json": "several estimators at once for ten minutes (`make soak`)",
+}
+"""What else is kept in ``results/``."""
 
 Say = Callable[[str], None]
 
@@ -38,20 +57,23 @@ def reproduce(
     on_done: OnDone | None = None,
     say: Say | None = None,
 ) -> Store:
-    """Do what is missing of a table (or of the cells that ``only`` names), writing the page after every few cells."""
+    """Do what is missing of a table (or of the cells that ``only`` names), writing the page now and then."""
     say = say or (lambda _: None)
     store = Store(results)
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
     cells = sorted(usable(table.cells(only), say), key=lambda cell: cell.cost)
     for name in table.missing_systems():
         say(f"there is no system {name}; its row is left out")
+    written = time.monotonic()
     with hired(1 if table.kind == "cost" else workers) as crew:
         for group in _groups(cells, CELLS_AT_ONCE):
             left = None if deadline is None else (deadline - time.monotonic()) / 60
             if left is not None and left <= 0:
                 break
             run_cells(table, group, store, crew, on_done, left, retry)
-            write_page(table, results, store)
+            if time.monotonic() - written > SECONDS_BETWEEN_PAGES:
+                write_page(table, results, store)
+                written = time.monotonic()
     write_page(table, results, store)
     return store
 
@@ -75,7 +97,8 @@ def count_missing(table: Table, results: Path, only: tuple[str, ...] = ()) -> in
     """How many trials and runs of a table are not on disk yet, at most, of the cells whose data is at hand."""
     store, missing = Store(results), 0
     for cell in usable(table.cells(only), lambda _: None):
-        searched = table.trials if cell.system.is_trained and table.trials > 1 else 0
+        has_search = cell.system.is_trained and table.trials > 1 and table.searched_as(cell) is cell
+        searched = table.trials if has_search else 0
         missing += max(0, searched + len(cell.places) - len(store.content(cell.path)["records"]))
     return missing
 
@@ -101,29 +124,40 @@ def run_cells(
 ) -> None:
     """Search, where the table gives trials, then train the chosen settings on every split and seed."""
     began = time.monotonic()
-    searches = [search_of(table, cell) for cell in cells if cell.system.is_trained and table.trials > 1]
-    found = search_all(searches, store, workers, on_done, minutes)
+    is_searched = table.trials > 1
+    searches = {cell.path: search_of(table, cell) for cell in cells if cell.system.is_trained and is_searched}
+    found = search_all({search.cell: search for search in searches.values()}.values(), store, workers, on_done, minutes)
     left = None if minutes is None else max(0.0, minutes - (time.monotonic() - began) / 60)
     jobs = []
     for cell in cells:
-        if cell.path in found and found[cell.path].best is None:
+        own = found[searches[cell.path].cell] if cell.path in searches else None
+        if own is not None and own.best is None:
             continue  # nothing could be trained: the failed trials say why
-        if cell.path in found and len(found[cell.path].trials) < table.trials:
+        if own is not None and len(own.trials) < table.trials:
             continue  # time was up: the search goes on another day, and then chooses
-        settings = found[cell.path].settings if cell.path in found else cell.settings
-        jobs += [final_job(cell, settings, place) for place in places_of(table, cell, found.get(cell.path))]
+        jobs += [final_job(cell, settings_found(cell, own), place) for place in places_of(table, cell, own)]
     run_jobs(jobs, store, workers, on_done, left, retry, fresh=table.kind == "cost")
 
 
 def search_of(table: Table, cell: Cell) -> Search:
     """The small search of a cell: around its preset, settings that make the cell what it is held fixed."""
+    cell = table.searched_as(cell)
     model = cell.system.model
     assert model is not None
     space = tuple(d for d in space_for(model) if not exists(cell.system.changes, d.path))
     folds = tuple((split, 1000 + k) for k, split in enumerate((cell.data.splits * table.folds)[: table.folds]))
     # What a user would have got by default is tried as well, where a model chooses among presets of its own.
-    starts = ({"preset": "auto"},) if chooses_itself(model) and table.trials > 2 else ()
-    return Search(cell.path, cell.settings, space, table.trials, folds, starts=starts, cost=cell.cost)
+    is_other = chooses_itself(model) and cell.settings.get("preset") != "auto"
+    starts = (cell.by_default,) if is_other and table.trials > 2 else ()
+    return Search(
+        cell.path, cell.settings, space, table.trials, folds, starts=starts, length=table.longest_trial,
+        at_once=table.at_once, cost=cell.cost,
+    )  # fmt: skip
+
+
+def settings_found(cell: Cell, found: Found | None) -> Mapping[str, Any]:
+    """What a search found, under the protocol of the cell; its own settings where there was none."""
+    return cell.settings if found is None else overlay(found.settings, {"data": {"protocol": cell.protocol}})
 
 
 def places_of(table: Table, cell: Cell, found: Found | None) -> list[Place]:
@@ -145,15 +179,13 @@ def final_job(cell: Cell, settings: Mapping[str, Any], place: Place) -> Job:
 def stored_row(table: Table, cell: Cell, store: Store) -> Row:
     """What is on disk of a cell, with the settings its search chose."""
     found = None
-    settings: Mapping[str, Any] = cell.settings
     if cell.system.is_trained and table.trials > 1:
         searcher = Searcher(search_of(table, cell))
         while jobs := searcher.next_jobs():
             searcher.tell([done for job in jobs if (done := store.find(job)) is not None])
         found = searcher.found()
-        settings = found.settings
     places = places_of(table, cell, found)
-    stored = (store.find(final_job(cell, settings, place)) for place in places)
+    stored = (store.find(final_job(cell, settings_found(cell, found), place)) for place in places)
     return make_row(cell.system, [done for done in stored if done is not None], len(places), found)
 
 
@@ -173,6 +205,7 @@ def write_page(table: Table, results: Path, store: Store) -> Path:
 
 def write_index(results: Path) -> Path:
     """``results/README.md``: what is there, in a minute."""
+    from hgde.experiments.headlines import headline_of
     from hgde.experiments.tables import NAMES, load_table
 
     lines = [
@@ -180,14 +213,18 @@ def write_index(results: Path) -> Path:
         "One page per table, and one JSON file per cell with every run and every trial. `hgde reproduce TABLE` makes a "
         "table; `hgde reproduce TABLE --quick` repeats a few of its runs and compares.",
         "Settings were chosen on validation parts alone. Figures called *published* are the paper's; all others were "
-        "measured here.", "", "| table | what | cells | runs |", "| --- | --- | ---: | ---: |",
+        "measured here.", "", "| table | what | in short | cells | runs |", "| --- | --- | --- | ---: | ---: |",
     ]  # fmt: skip
     store = Store(results)
     for name in NAMES:
         cells = store.cells(name)
         if cells and (results / f"{name}.md").exists():
             runs = sum(not key.startswith("trial") for cell in cells for key, _ in store.records(cell))
-            lines.append(f"| [{name}]({name}.md) | {load_table(name).title} | {len(cells)} | {runs} |")
+            what, said = load_table(name).title, headline_of(results / f"{name}.md")
+            lines.append(f"| [{name}]({name}.md) | {what} | {said} | {len(cells)} | {runs} |")
+    others = [f"| `{name}` | {what} |" for name, what in OTHER_RECORDS.items() if (results / name).exists()]
+    if others:
+        lines += ["", "Beside the tables:", "", "| records | of what |", "| --- | --- |", *others]
     path = results / "README.md"
     write_atomically(path, ("\n".join(lines) + "\n").encode())
     return path

@@ -7,6 +7,7 @@ same trials again and finds those that were done on disk. The first trial is wha
 from __future__ import annotations
 
 import json
+import random
 import statistics
 import time
 from collections.abc import Iterable, Mapping
@@ -16,11 +17,14 @@ from typing import Any
 from hgde.experiments.jobs import Crew, Done, Job, OnDone, run_jobs
 from hgde.experiments.space import Dimension, exists, lookup
 from hgde.experiments.store import Store
-from hgde.experiments.work import CHECKPOINTS
+from hgde.experiments.work import CHECKPOINTS, Length
+from hgde.pipeline.presets import AUTO, NONE, with_preset
 from hgde.pipeline.settings import make_settings
 from hgde.sections import SettingsError, nested, overlay
 
 ROUND = 4
+ROUND_AROUND = 2
+"""Trials of a round; fewer where trials are made of the best before them, which should be a good one soon."""
 _ENOUGH_FOR_A_MEDIAN = 4
 
 
@@ -41,7 +45,10 @@ class Search:
         seed: of the proposals.
         seconds: how long one trial may take.
         total_seconds: no new round begins after trials that took so long together.
-        starts: further settings (nested, laid over ``base``) tried before anything is proposed.
+        starts: further settings (nested and whole, not laid over ``base``) tried before anything is proposed.
+        length: epochs and patience that a trial has at most; the settings that are found keep their own.
+        at_once: how many settings a trial changes in the best of the trials before its round, drawn by chance; None
+            for all of them. A search of a few trials in many dimensions does better near what is known to work.
         prune: give up trials that are behind the median of the finished ones at some epochs.
     """
 
@@ -55,6 +62,8 @@ class Search:
     total_seconds: float | None = None
     starts: tuple[Mapping[str, Any], ...] = ()
     prune: bool = True
+    length: Length | None = None
+    at_once: int | None = None
     cost: float = 0.0
 
 
@@ -99,8 +108,9 @@ class Searcher:
         self.search = search
         self.trials: list[Trial] = []
         self._asked: list[tuple[Job, dict[str, Any], Any]] = []
+        self._around: Trial | None = None
         self._is_over = False
-        self._known = _resolved(search.base)
+        self._known = resolved(search.base)
         self._study = _make_study(search) if search.trials > 1 and search.space else None
         if self._study is not None:
             self._study.enqueue_trial(self._start())
@@ -110,9 +120,11 @@ class Searcher:
         spent = sum(trial.seconds for trial in self.trials)
         too_long = self.search.total_seconds is not None and spent >= self.search.total_seconds
         wanted = self.search.trials if self._study is not None else 1
-        # The first round is the start alone: its time tells how many others there is time for.
-        size = 1 if not self.trials else ROUND
+        # The first round is what is given alone: its time tells how many others there is time for.
+        later = ROUND if self.search.at_once is None else ROUND_AROUND
+        size = later if self.trials else 1 + len(self.search.starts)
         count = 0 if self._is_over or too_long else min(size, wanted - len(self.trials))
+        self._around = self._best() if self.search.at_once is not None else None
         self._asked = [self._ask(len(self.trials) + k) for k in range(count)]
         return [job for job, _, _ in self._asked]
 
@@ -136,38 +148,58 @@ class Searcher:
         self._asked = []
 
     def found(self) -> Found:
-        whole = [trial for trial in self.trials if trial.score is not None and not trial.is_pruned]
-        best = max(whole, key=lambda trial: (trial.score or 0.0, -trial.number), default=None)
+        best = self._best()
         settings = best.settings if best is not None else dict(self.search.base)
         return Found(settings, self.trials, best, self._importances())
+
+    def _best(self) -> Trial | None:
+        whole = [trial for trial in self.trials if trial.score is not None and not trial.is_pruned]
+        return max(whole, key=lambda trial: (trial.score or 0.0, -trial.number), default=None)
 
     def _ask(self, number: int) -> tuple[Job, dict[str, Any], Any]:
         search = self.search
         changes: dict[str, Any] = {}
         asked = None
         if 0 < number <= len(search.starts):
-            settings = overlay(search.base, search.starts[number - 1])
-            changes = flat(search.starts[number - 1])
+            settings = dict(search.starts[number - 1])
+            changes = {"preset": settings.get("preset")}
         else:
+            around, base = self._around, search.base
+            known, space = self._known, search.space
+            if around is not None:
+                base = around.settings
+                known, space = resolved(base), self._drawn(number)
             if self._study is not None:
                 asked = self._study.ask()
-                suggested = self._suggest(asked)
+                suggested = self._suggest(asked, known, base, space)
                 changes = suggested if number else {}
-            settings = overlay(search.base, nested(changes))
+            settings = overlay(base, nested(changes))
             if number and settings.get("preset") == "auto":
                 settings["preset"] = "none"  # what is proposed is meant as it stands
+            if around is not None:
+                changes = {**around.changes, **changes}
         more: dict[str, Any] = {"folds": [list(fold) for fold in self.search.folds], "changes": changes}
         bars = self._bars()
         if bars:
             more["bars"] = bars
+        if search.length is not None:
+            more["length"] = list(search.length)
         job = Job(search.cell, f"trial-{number:03d}", "trial", settings, more, search.seconds, search.cost)
         return job, changes, asked
 
-    def _suggest(self, asked: Any) -> dict[str, Any]:
-        """Values for every setting that exists, given the ones before it. Only what differs from the start is named."""
+    def _drawn(self, number: int) -> tuple[Dimension, ...]:
+        """The settings that a trial changes, in the order of the space."""
+        space, count = self.search.space, self.search.at_once or 0
+        chosen = random.Random(f"{self.search.seed}/{number}").sample(range(len(space)), min(count, len(space)))
+        return tuple(space[k] for k in sorted(chosen))
+
+    def _suggest(
+        self, asked: Any, known: Mapping[str, Any], base: Mapping[str, Any], space: Iterable[Dimension]
+    ) -> dict[str, Any]:
+        """Values for every setting that exists, given the ones before it. Only what differs from the base is named."""
         changes: dict[str, Any] = {}
-        for dimension in self.search.space:
-            chosen = self._chosen(changes)
+        for dimension in space:
+            chosen = _chosen(known, base, changes)
             if not dimension.exists_in(chosen) or not exists(chosen, dimension.path):
                 continue
             if dimension.low is not None and dimension.high is not None:
@@ -175,19 +207,9 @@ class Searcher:
                 value = float(f"{value:.3g}")
             else:
                 value = json.loads(asked.suggest_categorical(dimension.path, self._choices(dimension)))
-            if value != lookup(self._known, dimension.path):
+            if value != lookup(known, dimension.path):
                 changes[dimension.path] = value
         return changes
-
-    def _chosen(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """All settings after some changes, those that cannot act left out."""
-        if not changes:
-            return self._known
-        given = overlay(self.search.base, nested(changes))
-        try:
-            return make_settings(given, lenient=True).to_dict()
-        except SettingsError:  # the trial will say so itself
-            return overlay(self._known, nested(changes))
 
     def _choices(self, dimension: Dimension) -> list[str]:
         """The values as text; what the search starts from is always among them."""
@@ -259,24 +281,32 @@ def _trial(number: int, changes: dict[str, Any], done: Done) -> Trial:
     result = done.result
     if result is None:
         return Trial(number, changes, dict(done.job.settings), None, done.seconds, failure=done.failure)
+    settings, preset = dict(done.job.settings), result.get("preset")
+    if preset is not None:
+        # The presets have been raced for, on the same validation part: the one that won is what was found.
+        settings["preset"] = preset
+        changes = {**changes, "preset": preset} if "preset" in changes else changes
     return Trial(
-        number, changes, dict(done.job.settings), float(result["score"]), done.seconds, result["stopped"], None,
+        number, changes, settings, float(result["score"]), done.seconds, result["stopped"], None,
         result["epoch_ms"], max(result["epochs"], default=0), result["reached"], result["pruned"],
     )  # fmt: skip
 
 
-def flat(values: Mapping[str, Any], path: str = "") -> dict[str, Any]:
-    """``{"a": {"b": 1}}`` as ``{"a.b": 1}``."""
-    found: dict[str, Any] = {}
-    for key, value in values.items():
-        where = f"{path}.{key}" if path else key
-        found |= flat(value, where) if isinstance(value, Mapping) else {where: value}
-    return found
-
-
-def _resolved(base: Mapping[str, Any]) -> dict[str, Any]:
+def _chosen(known: Mapping[str, Any], base: Mapping[str, Any], changes: Mapping[str, Any]) -> Mapping[str, Any]:
+    """All settings after some changes to a base, those that cannot act left out."""
+    if not changes:
+        return known
     try:
-        return make_settings(base, lenient=True).to_dict()
+        return resolved(overlay(base, nested(changes)))
+    except SearchError:  # the trial will say so itself
+        return overlay(known, nested(changes))
+
+
+def resolved(base: Mapping[str, Any]) -> dict[str, Any]:
+    """All settings, those of a preset that is named included."""
+    try:
+        settings = make_settings(base, lenient=True)
+        return (settings if settings.preset in (AUTO, NONE) else with_preset(settings, settings.preset)).to_dict()
     except SettingsError as error:
         raise SearchError(f"the settings to start from cannot be used: {error}") from None
 

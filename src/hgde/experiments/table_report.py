@@ -7,19 +7,19 @@ import statistics
 from collections.abc import Sequence
 
 from hgde.experiments.compare_report import count
+from hgde.experiments.headlines import LEVEL, MARK, headline
 from hgde.experiments.stats import UNDECIDED, verdict
 from hgde.experiments.table import Row
 from hgde.experiments.tables import LONG_RUN, SEEDS_OF_LONG_RUNS, Cell, Data, Table
+from hgde.experiments.work import Length
 
 Pairs = Sequence[tuple[Cell, Row]]
-
-LEVEL = 2.0
-"""Points within which an implementation is level with its authors' code."""
 
 
 def page(table: Table, cells: Pairs) -> str:
     """Markdown for whatever cells there are."""
-    lines = [f"# {table.title}", "", table.text, "", _budget(table, cells), ""]
+    said = headline(table, cells)
+    lines = [f"# {table.title}", "", table.text, "", *([MARK + said, ""] if said else []), _budget(table, cells), ""]
     if table.kind == "cost":
         lines += _cost(table, cells)
     elif table.kind == "peers":
@@ -46,17 +46,30 @@ def page(table: Table, cells: Pairs) -> str:
 def _budget(table: Table, cells: Pairs) -> str:
     done = sum(len(row.scores) for _, row in cells)
     wanted = sum(row.expected for _, row in cells)
-    search = (
-        "no search: every system has its preset"
-        if table.trials == 1
-        else f"{table.trials} trials for every trained system, its published preset being the first, each the mean of "
-        f"{table.folds} run{'s' if table.folds > 1 else ''}, chosen by the cross-fitted score of the validation part "
-        f"({SEEDS_OF_LONG_RUNS} seeds at most where one run takes over {LONG_RUN:.0f} seconds)"
-    )
+    if table.trials == 1:
+        words = "no search: every system has its preset; then the runs that are shown"
+    else:
+        words = (
+            f"{table.trials} trials for every trained system, its published preset being the first, each the mean of "
+            f"{table.folds} run{'s' if table.folds > 1 else ''}{_at_most(table.longest_trial)}, chosen by the "
+            "cross-fitted score of the validation part"
+        )
+        if table.at_once is not None:
+            words += f", each changing {table.at_once} settings of the best before it"
+        if table.searched is not None:
+            words += f" under the protocol `{table.searched}`, for every protocol"
+        words += (
+            f"; then the runs that are shown{_at_most(table.longest_run)}, {SEEDS_OF_LONG_RUNS} seeds at most where "
+            f"one takes over {LONG_RUN:.0f} seconds"
+        )
     return (
-        f"Budget: {search}; then the runs that are shown. Here: {done} of {wanted} runs of the cells begun. "
+        f"Budget: {words}. Here: {done} of {wanted} runs of the cells begun. "
         f"Written by `hgde reproduce {table.name}`; records in `{table.name}/`."
     )
+
+
+def _at_most(length: Length | None) -> str:
+    return "" if length is None else f" of at most {length.epochs} epochs, {length.patience} without improvement"
 
 
 def _section(data: Data, cells: Pairs, has_published: bool) -> list[str]:

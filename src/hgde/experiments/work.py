@@ -8,10 +8,10 @@ import math
 import statistics
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from torch import Tensor
 
@@ -20,10 +20,11 @@ from hgde.experiments.jobs import Done, Job
 from hgde.experiments.meter import PeakMeter
 from hgde.graph.measures.distortion import graph_distortion
 from hgde.pipeline import Fitted, Prepared, Reporter, Settings, fit, make_settings, prepare, versions
-from hgde.pipeline.presets import Choice
+from hgde.pipeline.presets import Choice, with_preset
 from hgde.pipeline.settings import restore_settings
 from hgde.tasks import Part, Problem
 from hgde.training.cross_fitting import cross_fitted
+from hgde.training.settings import TrainingSettings
 from hgde.training.trainer import Epoch
 
 logger = logging.getLogger(__name__)
@@ -44,6 +45,21 @@ class _Settled(Exception):
 
 class Pruned(RuntimeError):
     """A trial that is behind the middle of the others."""
+
+
+class Length(NamedTuple):
+    """How long a training may be: epochs, and epochs without improvement.
+
+    >>> Length(200, 50).within(TrainingSettings(epochs=500, patience=20))
+    {'epochs': 200, 'patience': 20}
+    """
+
+    epochs: int
+    patience: int
+
+    def within(self, training: TrainingSettings) -> dict[str, int]:
+        """What a training keeps of its own length."""
+        return {"epochs": min(self.epochs, training.epochs), "patience": min(self.patience, training.patience)}
 
 
 def do(job: Job) -> Done:
@@ -153,12 +169,15 @@ def trial(job: Job) -> Result:
     reached: dict[str, float] = {}
     stopped: str | None = None
     is_pruned = False
+    presets: list[str] = []
     began, ms = time.monotonic(), 0.0
     for number, (split, seed) in enumerate(job.more["folds"]):
         settings = settings_for(job.settings).replace({"data.split": split, "run.seed": seed})
         prepared = _prepared(settings)
         problem = without_test(prepared.problem)
-        settings = _with_chosen_preset(settings, prepared, problem)
+        is_raced = settings.preset == "auto"
+        settings = _no_longer_than(_with_chosen_preset(settings, prepared, problem), job.more.get("length"))
+        presets += [settings.preset] if is_raced else []
         task, part = problem.task, problem.parts["val"]
         left = None if job.seconds is None else max(1.0, job.seconds - (time.monotonic() - began))
         trajectory = _Trajectory(left, job.more.get("bars", {}) if number == 0 else {}, task.metric.gain)
@@ -179,7 +198,17 @@ def trial(job: Job) -> Result:
             break
     ms = ms or 1000 * (time.monotonic() - began) / max(sum(epochs), 1)
     found: Result = {"score": statistics.fmean(scores), "scores": scores, "epochs": epochs, "epoch_ms": round(ms, 2)}
+    found["preset"] = statistics.mode(presets) if presets else None
     return found | {"reached": reached, "stopped": stopped, "pruned": is_pruned, "versions": versions()}
+
+
+def _no_longer_than(settings: Settings, length: Sequence[int] | None) -> Settings:
+    """The settings with at most so many epochs, and epochs without improvement."""
+    if length is None:
+        return settings
+    is_named = settings.preset not in ("auto", "none")
+    training = (with_preset(settings, settings.preset) if is_named else settings).training
+    return settings.replace({"training": Length(*length).within(training)})
 
 
 class _UntilSettled(Reporter):
@@ -251,19 +280,29 @@ WORK: dict[str, Callable[[Job], Result]] = {
 }
 
 MOST_OPEN = 4
-"""Data sets that a process keeps: as many as there are cells at once."""
+"""Data sets, and problems posed on them, that a process keeps: as many as there are cells at once."""
 _opened: dict[str, Dataset] = {}
+_posed: dict[str, Problem] = {}
+T = TypeVar("T")
 
 
 def _prepared(settings: Settings) -> Prepared:
-    """Data, split and inputs; the last data sets are kept, since jobs of a few cells come by turns."""
-    data = {name: value for name, value in settings.data.to_dict().items() if name not in ("split", "protocol")}
-    key = json.dumps(data, sort_keys=True)
-    dataset = _opened.pop(key) if key in _opened else open_dataset(settings.data)
-    _opened[key] = dataset
-    if len(_opened) > MOST_OPEN:
-        del _opened[next(iter(_opened))]  # the one not asked for the longest
-    return prepare(settings, dataset)
+    """Data, split and inputs; the last ones are kept, since jobs of a few cells come by turns."""
+    data = settings.data.to_dict()
+    name = json.dumps({key: value for key, value in data.items() if key not in ("split", "protocol")}, sort_keys=True)
+    dataset = _kept(_opened, name, lambda: open_dataset(settings.data))
+    question = json.dumps([data, settings.to_dict()["task"]], sort_keys=True)
+    task = settings.task
+    problem = _kept(_posed, question, lambda: task.entry.pose(dataset, task.options, settings.data))
+    return prepare(settings, dataset, problem)
+
+
+def _kept(shelf: dict[str, T], key: str, make: Callable[[], T]) -> T:
+    """What is on the shelf under a key, or is made and put there; the one not asked for the longest makes room."""
+    shelf[key] = shelf.pop(key) if key in shelf else make()
+    if len(shelf) > MOST_OPEN:
+        del shelf[next(iter(shelf))]
+    return shelf[key]
 
 
 def _facts_of_run(prepared: Prepared) -> Result:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -23,6 +24,7 @@ def serve(pipe: Connection, parent: int) -> None:
     from hgde.experiments.work import do
 
     torch.set_num_threads(1)  # a forked process has its parent's number, but none of its threads
+    gc.freeze()  # libraries stay: a collection, of which every run has one, need not look through them
     with contextlib.suppress(EOFError, OSError):
         while (job := pipe.recv()) is not None:
             done = do(job)

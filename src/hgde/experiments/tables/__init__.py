@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from hgde.experiments.stats import Place
-from hgde.experiments.systems import System, UnknownSystem, find_system, preset_of
+from hgde.experiments.systems import System, UnknownSystem, find_system, preset_of, settings_of
+from hgde.experiments.work import Length
 from hgde.models.base import MODELS
+from hgde.pipeline.settings import make_settings
 from hgde.sections import overlay
 from hgde.tasks import TASKS
 from hgde.tasks.baselines import BASELINES
@@ -72,6 +74,8 @@ class Cell:
     system: System
     settings: Mapping[str, Any]
     published: tuple[float, float | None] | None
+    by_default: Mapping[str, Any] = field(default_factory=dict)
+    """What a user would get who sets nothing but what makes the cell what it is."""
 
     @property
     def path(self) -> str:
@@ -110,11 +114,23 @@ class Table:
     own_systems: Mapping[str, Mapping[str, Any]]
     only_defaults: bool
     published: Mapping[str, Any] = field(default_factory=dict)
+    longest_trial: Length | None = None
+    longest_run: Length | None = None
+    at_once: int | None = None
+    """How many settings of the best so far a trial changes; None for all of them."""
+    searched: str | None = None
+    """The protocol under which settings are searched for, for all of them; by default each has a search of its own."""
 
     def cells(self, only: tuple[str, ...] = ()) -> list[Cell]:
         """All cells, or those that every one of the given words occurs in; systems that are not there are left out."""
         made = [cell for data in self.data for protocol in data.protocols for cell in self._of(data, protocol)]
         return [cell for cell in made if all(_matches(cell, word) for word in only)]
+
+    def searched_as(self, cell: Cell) -> Cell:
+        """The cell whose search settles the settings of this one."""
+        if self.searched in (None, cell.protocol) or self.searched not in cell.data.protocols:
+            return cell
+        return next(other for other in self._of(cell.data, str(self.searched)) if other.system.name == cell.system.name)
 
     def missing_systems(self) -> list[str]:
         """Systems that the table names and nothing answers to."""
@@ -128,9 +144,12 @@ class Table:
                 continue
             given = overlay(data.settings, {"data": {"protocol": protocol}, "run": {"threads": 1}})
             settings = self._settings(system, data, given)
+            if system.is_trained and self.longest_run is not None:
+                settings = _no_longer_than(settings, self.longest_run)
             published = self._published(name, data)
             if published is not None or self.kind != "peers":
-                yield Cell(self.name, data, protocol, system, settings, published)
+                by_default = {} if system.model is None else settings_of(system, given, "", data.task)
+                yield Cell(self.name, data, protocol, system, settings, published, by_default)
 
     def _system(self, name: str) -> System | None:
         own = self.own_systems.get(name)
@@ -164,6 +183,13 @@ class Table:
         if not figures:
             return None
         return float(figures[0]), float(figures[1]) if len(figures) > 1 else None
+
+
+def _no_longer_than(settings: Mapping[str, Any], length: Length) -> dict[str, Any]:
+    """The settings with at most so many epochs, and epochs without improvement; where presets are raced, theirs."""
+    if settings.get("preset") == "auto":
+        return dict(settings)
+    return overlay(settings, {"training": length.within(make_settings(settings, lenient=True).training)})
 
 
 def _matches(cell: Cell, word: str) -> bool:
@@ -220,7 +246,16 @@ def make_table(name: str, content: Mapping[str, Any], published: Mapping[str, An
         own_systems=content.get("system", {}),
         only_defaults=content.get("presets") == "default",
         published=published or {},
+        longest_trial=_length(content, "longest_trial"),
+        longest_run=_length(content, "longest_run"),
+        at_once=content.get("at_once"),
+        searched=content.get("searched"),
     )
+
+
+def _length(content: Mapping[str, Any], name: str) -> Length | None:
+    value = content.get(name)
+    return None if value is None else Length(value["epochs"], value["patience"])
 
 
 def _data(key: str, value: Mapping[str, Any], task: str) -> Data:

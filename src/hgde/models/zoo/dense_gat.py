@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -16,6 +17,7 @@ from hgde.models.zoo._blocks import by_rows, dropout_seed
 from hgde.models.zoo._common import Presets
 from hgde.models.zoo.gat import GAT, GATLayer
 from hgde.randomness import make_generator
+from hgde.sections import setting
 
 LARGEST = 20_000
 
@@ -72,7 +74,8 @@ class DenseGAT(GAT):
     """The GAT on the complete graph, ``y_i = h_i + sum_j a_ij h_j`` over all ``j``. For at most 20,000 nodes.
 
     Scores ``LeakyReLU(s_j + r_i)`` order the nodes ``j`` alike for every ``i``, so on a complete graph all nodes
-    receive almost the same sum; the node's own ``h_i`` is added to tell them apart.
+    receive almost the same sum; the node's own ``h_i`` is added to tell them apart. Dropout acts on the input; on the
+    weights, of which a node has thousands, it hardly changes their sum and costs ``N^2``, so that is a choice.
 
     >>> import torch
     >>> from hgde import Graph
@@ -84,6 +87,14 @@ class DenseGAT(GAT):
     """
 
     paper = "Veličković et al., ICLR 2018, on the complete graph as in Wu et al., DIFFormer, ICLR 2023"
+
+    @dataclass(frozen=True)
+    class Settings(GAT.Settings):
+        dropout: float = setting(0.5, "dropout on the input of every layer", at_least=0, below=1)
+        attention_dropout: float = setting(
+            0.0, "dropout on the attention weights; makes the cost quadratic in the nodes", at_least=0, below=1
+        )
+
     presets: ClassVar[Presets] = {
         "default": {
             "model": {"width": 64, "heads": 4, "layers": 2, "dropout": 0.5},
@@ -104,7 +115,7 @@ class DenseGAT(GAT):
         p = self.settings.dropout
         h = layer.linear(x, p).view(graph.num_nodes, layer.heads, -1)
         sends, receives = (h * layer.source).sum(-1), (h * layer.target).sum(-1)
-        p = p if self.training else 0.0
+        p = self.settings.attention_dropout if self.training else 0.0
         heads = [attend_to_all(receives[:, i], sends[:, i], h[:, i], p) for i in range(layer.heads)]
         y = h + torch.stack(heads, dim=1)
         return (y.mean(1) if layer.mean else y.flatten(1)) + layer.bias

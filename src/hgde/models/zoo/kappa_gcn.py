@@ -10,24 +10,38 @@ import torch
 from torch import Tensor, nn
 
 from hgde.geometry import GeooptManifold, Manifold
+from hgde.geometry.numerics import squared_norm
 from hgde.graph import Features, Graph, SparseFeatures
 from hgde.models.base import MODELS, Model, Shape, built
 from hgde.models.zoo._common import ACTIVATIONS, Dense, Presets, adjacency, propagate
+from hgde.models.zoo._hyperbolic import across_planes
 from hgde.sections import Section, setting
 
 
 def midpoints(space: Any, matrix: SparseFeatures, x: Tensor) -> Tensor:
-    """``(A ⊠ x)_i``: the gyromidpoint of all points weighted by row ``i``, times the row's sum (paper, def. 3).
+    """``log_o((A ⊠ x)_i)``: the gyromidpoint of all points weighted by row ``i``, times the row's sum (paper, def. 3).
 
-    ``(sum_j a_ij) ⊗ (1/2 ⊗ (sum_j a_ij lambda_j x_j / sum_j |a_ij| (lambda_j - 1)))``, ``[N, d]``; cost ``E d``.
+    ``A ⊠ x = (sum_j a_ij) ⊗ (1/2 ⊗ (sum_j a_ij lambda_j x_j / sum_j |a_ij| (lambda_j - 1)))``; cost ``E d``. The first
+    multiplication is an ordinary one in the tangent space at the origin, and
+    ``1/2 ⊗ m = m / (1 + sqrt(1 + kappa |m|^2))``.
     """
     scale = space.lambda_x(x, keepdim=True)
     sums = propagate(matrix, torch.cat([scale * x, scale - 1, torch.ones_like(scale)], dim=1))
     top, bottom, total = sums[:, :-2], sums[:, -2:-1], sums[:, -1:]
     small = 1e-10
     bottom = torch.where(bottom.abs() < small, bottom.new_full((), small), bottom)
-    middle = space.mobius_scalar_mul(torch.full_like(total, 0.5), space.projx(top / bottom))
-    return space.projx(space.mobius_scalar_mul(total, middle))
+    mean = space.projx(top / bottom)
+    middle = mean / (1 + (1 + space.k * squared_norm(mean)).clamp_min(small).sqrt())
+    tangent: Tensor = total * space.logmap0(middle)
+    return tangent
+
+
+def plane_distances(space: Any, x: Tensor, p: Tensor, normals: Tensor) -> Tensor:
+    """Signed distances of ``x [N, d]`` to the planes through ``p [K, d]``, times the lengths of the normals."""
+    from geoopt.manifolds.stereographic.math import arsin_k
+
+    across, length = across_planes(x, p, normals, -space.k)
+    return arsin_k(across, space.k) * length
 
 
 @MODELS.register("kappa-gcn")
@@ -95,12 +109,11 @@ class KappaGCN(Model):
         matrix = adjacency(graph, like=self.feature_parameters()[0])
         u: Features = features
         for layer in self.layers:
-            x = midpoints(self.space, matrix, self.space.expmap0(layer(u, self.settings.dropout)))
-            u = ACTIVATIONS[self.settings.activation](self.space.logmap0(x))
+            mean = midpoints(self.space, matrix, self.space.expmap0(layer(u, self.settings.dropout)))
+            u = ACTIVATIONS[self.settings.activation](mean)
         assert isinstance(u, Tensor)
         return self.space.expmap0(u)
 
     def forward(self, features: Features, graph: Graph) -> Tensor:
         x, p = self.embed(features, graph), self.space.expmap0(built(self.points))
-        logits = self.space.dist2plane(x[:, None, :], p, built(self.normals), signed=True, scaled=True)
-        return propagate(adjacency(graph, like=x), logits)
+        return propagate(adjacency(graph, like=x), plane_distances(self.space, x, p, built(self.normals)))

@@ -108,11 +108,13 @@ def registry_lines(home: str, name: str, registry: Any) -> list[str]:
     lines = [f"### `{name}` {{: #{home}.{name} }}", "", f"Registry: every {registry.noun} by name.", ""]
     lines += ["| name | what |", "| --- | --- |"]
     for key, entry in registry.items():
-        words = " ".join((getattr(entry, "title", None) or entry.__doc__ or "").split())
-        words = re.sub(r":(?:class|func|meth|mod):(?=`)", "", words)
-        first = re.split(r"(?<=[.:])\s", words, maxsplit=1)[0].rstrip(":").replace("|", "\\|")
-        lines.append(f"| `{key}` | {first} |")
+        lines.append(f"| `{key}` | {_first_sentence(getattr(entry, 'title', None) or entry.__doc__)} |")
     return [*lines, ""]
+
+
+def _first_sentence(text: str | None) -> str:
+    words = re.sub(r":(?:class|func|meth|mod):(?=`)", "", " ".join((text or "").split()))
+    return re.split(r"(?<=[.:])\s", words, maxsplit=1)[0].rstrip(":").replace("|", "\\|")
 
 
 def benchmarks() -> str:
@@ -131,8 +133,32 @@ def benchmarks() -> str:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Numbers are put where a page has a place for them; no page has a number of ours typed in."""
-    place = re.compile(r"<!-- numbers: begin -->.*<!-- numbers: end -->", re.DOTALL)
-    return place.sub(lambda _: numbers(ROOT / "results"), markdown)
+    for name, made in (("numbers", lambda _: numbers(ROOT / "results")), ("systems", lambda _: systems())):
+        place = re.compile(rf"<!-- {name}: begin -->.*<!-- {name}: end -->", re.DOTALL)
+        markdown = place.sub(made, markdown)
+    return markdown
+
+
+def systems() -> str:
+    """Every system that can be compared: models with their papers, variants of them, and what needs no training."""
+    from hgde.experiments.systems import VARIANTS
+    from hgde.models.base import MODELS
+    from hgde.report.callbacks import flat
+    from hgde.tasks.baselines import BASELINES
+
+    lines = ["| system | what it is |", "| --- | --- |"]
+    lines += [f"| `{name}` | {model.paper or 'this package'} |" for name, model in MODELS.items()]
+    for name, variant in VARIANTS.items():
+        fixed = ", ".join(
+            f"`{path}` = {value}" for path, value in flat(variant.changes).items() if path != "model.name"
+        )
+        lines.append(f"| `{name}` | `{variant.model}` with {fixed} |")
+    trained = set(MODELS.names())
+    free = ((name, entry) for name, entry in BASELINES.items() if name not in trained)
+    lines += [
+        f"| `{name}` | {_first_sentence(entry.function.__doc__).rstrip('.')} (not trained) |" for name, entry in free
+    ]
+    return "\n".join(lines)
 
 
 def numbers(results: Path) -> str:

@@ -188,3 +188,19 @@ def test_trials_may_change_a_few_settings_of_the_best_so_far(tmp_path):
         assert sum(best.changes.get(path) != trial.changes.get(path) for path in paths) <= 2, number
     again = search_all([search(given, 7, at_once=2)], Store(tmp_path / "runs"), 0)["cell"]
     assert [trial.changes for trial in again.trials] == [trial.changes for trial in found.trials]
+
+
+def test_no_settings_are_tried_twice(tmp_path):
+    given = write_blocks(tmp_path / "graph")
+    space = (Dimension("model.width", (4, 8)), Dimension("model.dropout", (0.0, 0.5)))
+    space += (Dimension("training.lr", low=0.001, high=0.1, log=True),)
+    base = overlay(overlay(SHORT, given), {"preset": "none", "model": {"name": "gcn", "width": 4, "dropout": 0.0}})
+    found = search_all([Search("cell", base, space, 8, at_once=1)], Store(tmp_path / "runs"), 0)["cell"]
+    tried = {tuple(lookup(trial.settings, dimension.path) for dimension in space) for trial in found.trials}
+    assert len(tried) == 8
+
+
+def test_the_width_of_sgc_is_searched_for_links_alone():
+    width = next(dimension for dimension in space_for("sgc") if dimension.path == "model.width")
+    assert width.exists_in({"task": {"name": "links"}})
+    assert not width.exists_in({"task": {"name": "nodes"}})

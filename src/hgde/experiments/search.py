@@ -26,6 +26,8 @@ ROUND = 4
 ROUND_AROUND = 2
 """Trials of a round; fewer where trials are made of the best before them, which should be a good one soon."""
 _ENOUGH_FOR_A_MEDIAN = 4
+MOST_ATTEMPTS = 20
+"""So often a proposal is made anew that was tried before."""
 
 
 class SearchError(RuntimeError):
@@ -108,6 +110,7 @@ class Searcher:
         self.search = search
         self.trials: list[Trial] = []
         self._asked: list[tuple[Job, dict[str, Any], Any]] = []
+        self._tried: list[Mapping[str, Any]] = []
         self._around: Trial | None = None
         self._is_over = False
         self._known = resolved(search.base)
@@ -139,10 +142,8 @@ class Searcher:
             trial = _trial(len(self.trials), changes, done)
             self.trials.append(trial)
             if self._study is not None and asked is not None:
-                import optuna
-
                 if trial.score is None:
-                    self._study.tell(asked, state=optuna.trial.TrialState.FAIL)
+                    self._forget(asked)
                 else:
                     self._study.tell(asked, trial.score)
         self._asked = []
@@ -164,20 +165,8 @@ class Searcher:
             settings = dict(search.starts[number - 1])
             changes = {"preset": settings.get("preset")}
         else:
-            around, base = self._around, search.base
-            known, space = self._known, search.space
-            if around is not None:
-                base = around.settings
-                known, space = resolved(base), self._drawn(number)
-            if self._study is not None:
-                asked = self._study.ask()
-                suggested = self._suggest(asked, known, base, space)
-                changes = suggested if number else {}
-            settings = overlay(base, nested(changes))
-            if number and settings.get("preset") == "auto":
-                settings["preset"] = "none"  # what is proposed is meant as it stands
-            if around is not None:
-                changes = {**around.changes, **changes}
+            settings, changes, asked = self._propose(number)
+        self._tried.append(_resolved_or_given(settings))
         more: dict[str, Any] = {"folds": [list(fold) for fold in self.search.folds], "changes": changes}
         bars = self._bars()
         if bars:
@@ -187,10 +176,47 @@ class Searcher:
         job = Job(search.cell, f"trial-{number:03d}", "trial", settings, more, search.seconds, search.cost)
         return job, changes, asked
 
-    def _drawn(self, number: int) -> tuple[Dimension, ...]:
+    def _propose(self, number: int) -> tuple[dict[str, Any], dict[str, Any], Any]:
+        """Settings that were not tried yet, what they change, and optuna's trial; few choices may come to an end."""
+        for attempt in range(MOST_ATTEMPTS):
+            settings, changes, asked = self._proposed(number, attempt)
+            if asked is None or _resolved_or_given(settings) not in self._tried:
+                break
+            if attempt < MOST_ATTEMPTS - 1:
+                self._forget(asked)
+        return settings, changes, asked
+
+    def _proposed(self, number: int, attempt: int) -> tuple[dict[str, Any], dict[str, Any], Any]:
+        changes: dict[str, Any] = {}
+        asked = None
+        around, base = self._around, self.search.base
+        known, space = self._known, self.search.space
+        if around is not None:
+            base = around.settings
+            known, space = resolved(base), self._drawn(number, attempt)
+        if self._study is not None:
+            asked = self._study.ask()
+            suggested = self._suggest(asked, known, base, space)
+            changes = suggested if number else {}
+        settings = overlay(base, nested(changes))
+        if number and settings.get("preset") == "auto":
+            settings["preset"] = "none"  # what is proposed is meant as it stands
+        if around is not None:
+            changes = {**around.changes, **changes}
+        return settings, changes, asked
+
+    def _forget(self, asked: Any) -> None:
+        """Let optuna know that a proposal was not tried."""
+        import optuna
+
+        assert self._study is not None
+        self._study.tell(asked, state=optuna.trial.TrialState.FAIL)
+
+    def _drawn(self, number: int, attempt: int) -> tuple[Dimension, ...]:
         """The settings that a trial changes, in the order of the space."""
         space, count = self.search.space, self.search.at_once or 0
-        chosen = random.Random(f"{self.search.seed}/{number}").sample(range(len(space)), min(count, len(space)))
+        draws = random.Random(f"{self.search.seed}/{number}" + (f"/{attempt}" if attempt else ""))
+        chosen = draws.sample(range(len(space)), min(count, len(space)))
         return tuple(space[k] for k in sorted(chosen))
 
     def _suggest(
@@ -309,6 +335,13 @@ def resolved(base: Mapping[str, Any]) -> dict[str, Any]:
         return (settings if settings.preset in (AUTO, NONE) else with_preset(settings, settings.preset)).to_dict()
     except SettingsError as error:
         raise SearchError(f"the settings to start from cannot be used: {error}") from None
+
+
+def _resolved_or_given(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        return resolved(settings)
+    except SearchError:  # the trial will say so itself
+        return settings
 
 
 def _make_study(search: Search) -> Any:

@@ -61,7 +61,7 @@ def matrices():
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
-@pytest.mark.parametrize("how", ["auto", "none", "rows", "unit", "columns"])
+@pytest.mark.parametrize("how", ["auto", "words", "none", "rows", "unit", "columns"])
 def test_matrices_are_scaled_by_the_written_formulas(kind, how):
     features = matrices()[kind]
     x = dense(features)
@@ -73,7 +73,7 @@ def test_matrices_are_scaled_by_the_written_formulas(kind, how):
         "rows": lambda: x / x.abs().sum(1, keepdim=True).clamp_min(1e-30),
         "unit": lambda: x / x.norm(dim=1, keepdim=True).clamp_min(1e-30),
         "columns": lambda: (x - x.mean(0)) / (deviation * x.shape[1] ** 0.5),
-    }[{"auto": "columns" if kind == "dense" else "unit"}.get(how, how)]()
+    }[{"auto": ("columns", "unit"), "words": ("columns", "rows")}.get(how, (how, how))[kind == "sparse"]]()
     torch.testing.assert_close(dense(found), expected)
     assert found.dtype == torch.float32
     assert isinstance(found, SparseFeatures) == (kind == "sparse" and how != "columns")

@@ -211,6 +211,8 @@ class Preprocessor:
 
 
 def _normalising(dataset: Dataset, how: str, match: ColumnMatch, inputs: Inputs) -> tuple[str, Step]:
+    if how == "words":
+        how = "rows" if isinstance(inputs.features, SparseFeatures) and dataset.scaling is None else "auto"
     if how == "auto" and dataset.scaling is not None:
         leading = sum(column < dataset.scaling.count for column in match.kept)
         return "leading_rows", LeadingRows(leading, dataset.scaling.signed)

@@ -43,7 +43,7 @@ class APPNP(Model):
         name: {
             "model": {"width": 64, "hops": 10, "teleport": 0.1, "dropout": 0.5, "edge_dropout": 0.5},
             "training": {"lr": 0.01, "weight_decay": 5e-3, "epochs": 1000, "patience": 100},
-            "preprocessing": {"normalise": "rows"},
+            "preprocessing": {"normalise": "words"},
         }
         for name in ("default", "cora", "citeseer", "pubmed")
     }

@@ -54,7 +54,7 @@ class CDropEdge(Model):
         "default": {
             "model": {"width": 64, "layers": 4, "dropout": 0.5},
             "training": {"lr": 0.01, "weight_decay": 5e-4, "epochs": 400},
-            "preprocessing": {"normalise": "rows"},
+            "preprocessing": {"normalise": "words"},
         }
     }
 

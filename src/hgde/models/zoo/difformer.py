@@ -88,7 +88,7 @@ def _preset(layers: int, width: int, p: float, lr: float, decay: float, **more: 
     return {
         "model": {"layers": layers, "width": width, "dropout": p, **more},
         "training": {"lr": lr, "weight_decay": decay, "weight_decay_rest": decay, "epochs": 500},
-        "preprocessing": {"normalise": "rows"},
+        "preprocessing": {"normalise": "words"},
     }
 
 

@@ -81,7 +81,7 @@ class GAT(Layered):
         name: {
             "model": {"width": 64, "heads": 8, "output_heads": output_heads, "layers": 2, "dropout": 0.6},
             "training": {"lr": lr, "weight_decay": decay, "weight_decay_rest": decay, "epochs": 1000, "patience": 100},
-            "preprocessing": {"normalise": "rows"},
+            "preprocessing": {"normalise": "words"},
         }
         for name, output_heads, lr, decay in (
             ("default", 1, 0.005, 5e-4),

@@ -38,7 +38,7 @@ def _preset(layers: int, width: int, dropout: float, theta: float, alpha: float,
     return {
         "model": {"layers": layers, "width": width, "dropout": dropout, "theta": theta, "alpha": alpha},
         "training": {"lr": 0.01, "weight_decay": decay, "weight_decay_rest": rest, "epochs": 1500, "patience": 100},
-        "preprocessing": {"normalise": "rows"},
+        "preprocessing": {"normalise": "words"},
     }
 
 

@@ -41,7 +41,7 @@ class GDE(Model):
         "default": {
             "model": {"width": 64, "time": 1.0, "method": "rk4", "dropout": 0.5},
             "training": {"lr": 0.01, "weight_decay": 5e-4, "epochs": 500, "patience": 100},
-            "preprocessing": {"normalise": "rows"},
+            "preprocessing": {"normalise": "words"},
         }
     }
 

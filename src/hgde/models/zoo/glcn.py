@@ -62,7 +62,7 @@ class GLCN(Model):
         "default": {
             "model": {"width": 30, "layers": 2, "projection": 70, "dropout": 0.6},
             "training": {"lr": 0.005, "weight_decay": 5e-4, "epochs": 500, "patience": 100},
-            "preprocessing": {"normalise": "rows"},
+            "preprocessing": {"normalise": "words"},
         }
     }
 

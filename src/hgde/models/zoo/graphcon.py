@@ -53,7 +53,7 @@ class GraphCON(Model):
         name: {
             "model": {"width": width, "layers": layers, "dropout": drop, "alpha": alpha, "gamma": gamma},
             "training": {"lr": lr, "weight_decay": decay, "weight_decay_rest": decay, "epochs": 500, "patience": 100},
-            "preprocessing": {"normalise": "rows"},
+            "preprocessing": {"normalise": "words"},
         }
         for name, width, layers, drop, alpha, gamma, lr, decay in (
             ("default", 64, 2, 0.5, 1.0, 1.0, 0.005, 5e-3),

@@ -57,7 +57,7 @@ class H2GCN(Model):
         name: {
             "model": {"width": 64, "rounds": rounds, "dropout": 0.5},
             "training": {"lr": 0.01, "weight_decay": 5e-4, "weight_decay_rest": 5e-4, "epochs": 500, "patience": 100},
-            "preprocessing": {"normalise": "rows"},
+            "preprocessing": {"normalise": "words"},
         }
         for name, rounds in (
             ("default", 1),

@@ -102,7 +102,7 @@ class HGCN(Model):
                 "epochs": 5000,
                 "patience": 100,
             },
-            "preprocessing": {"normalise": "rows"},
+            "preprocessing": {"normalise": "words"},
         }
         for name, drop, decay, learn in (
             ("default", 0.5, 1e-3, True),

@@ -44,17 +44,17 @@ class HNN(Model):
         "default": {
             "model": {"width": 16, "layers": 2, "dropout": 0.5},
             "training": {"lr": 0.01, "weight_decay": 1e-3, "epochs": 1000, "patience": 100},
-            "preprocessing": {"normalise": "rows"},
+            "preprocessing": {"normalise": "words"},
         },
         "pubmed": {
             "model": {"width": 16, "layers": 2, "dropout": 0.5},
             "training": {"lr": 0.01, "weight_decay": 0.0},
-            "preprocessing": {"normalise": "rows"},
+            "preprocessing": {"normalise": "words"},
         },
         "cora-links": {
             "model": {"width": 16, "layers": 2, "dropout": 0.2},
             "training": {"lr": 0.01, "weight_decay": 1e-3},
-            "preprocessing": {"normalise": "rows"},
+            "preprocessing": {"normalise": "words"},
         },
     }
 

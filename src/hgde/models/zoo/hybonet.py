@@ -81,7 +81,7 @@ def _preset(layers: int, p: float, lr: float, clip: float, activation: str = "id
     return {
         "model": {"width": 16, "layers": layers, "dropout": p, "activation": activation},
         "training": {"lr": lr, "weight_decay": 0.0, "clip": clip, "epochs": 5000, "patience": 500},
-        "preprocessing": {"normalise": "rows"},
+        "preprocessing": {"normalise": "words"},
     }
 
 

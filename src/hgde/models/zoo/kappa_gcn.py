@@ -74,7 +74,7 @@ class KappaGCN(Model):
         "default": {
             "model": {"width": 16, "layers": 2, "dropout": 0.5},
             "training": {"lr": 0.01, "weight_decay": 5e-4, "epochs": 1000, "patience": 100},
-            "preprocessing": {"normalise": "rows"},
+            "preprocessing": {"normalise": "words"},
         }
     }
 

@@ -69,7 +69,7 @@ class LGCN(Model):
         "default": {
             "model": {"width": 16, "layers": 2, "dropout": 0.8},
             "training": {"lr": 0.01, "weight_decay": 1e-3, "epochs": 1000, "patience": 100},
-            "preprocessing": {"normalise": "rows"},
+            "preprocessing": {"normalise": "words"},
         }
     }
 

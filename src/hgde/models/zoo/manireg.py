@@ -47,7 +47,7 @@ class ManiReg(MLP):
         "default": {
             "model": {"width": 64, "layers": 2, "dropout": 0.5, "smoothness": 0.1},
             "training": {"lr": 0.01, "weight_decay": 5e-4, "epochs": 300},
-            "preprocessing": {"normalise": "rows"},
+            "preprocessing": {"normalise": "words"},
         }
     }
 

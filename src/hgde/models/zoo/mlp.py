@@ -29,12 +29,12 @@ class MLP(Layered):
         "default": {
             "model": {"width": 16, "layers": 2, "dropout": 0.5},
             "training": {"lr": 0.01, "weight_decay": 5e-3, "epochs": 200},
-            "preprocessing": {"normalise": "rows"},
+            "preprocessing": {"normalise": "words"},
         },
         "pubmed": {
             "model": {"width": 16, "layers": 2, "dropout": 0.2},
             "training": {"lr": 0.01, "weight_decay": 1e-3},
-            "preprocessing": {"normalise": "rows"},
+            "preprocessing": {"normalise": "words"},
         },
     }
 

@@ -44,7 +44,7 @@ class SAGE(Layered):
         "default": {
             "model": {"width": 64, "layers": 2, "dropout": 0.5},
             "training": {"lr": 0.01, "weight_decay": 5e-4, "epochs": 200},
-            "preprocessing": {"normalise": "rows"},
+            "preprocessing": {"normalise": "words"},
         }
     }
 

@@ -38,7 +38,7 @@ class SGC(Model):
         "default": {
             "model": {"hops": 2},
             "training": {"lr": 0.2, "weight_decay": 5e-6, "epochs": 100},
-            "preprocessing": {"normalise": "rows"},
+            "preprocessing": {"normalise": "words"},
         },
     }
 

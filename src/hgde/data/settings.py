@@ -148,8 +148,8 @@ class PreprocessingSettings(Section):
     normalise: str = setting(
         "auto",
         "Features as they are (none), rows divided by their sum (rows) or their length (unit), columns to mean 0 and "
-        "deviation 1 (columns), or another preprocessing step (auto: unit if sparse, else columns; words: rows if sparse, "
-        "as published for bags of words, else as auto).",
+        "deviation 1 (columns), or another preprocessing step (auto: unit if sparse, else columns; words: rows if "
+        "sparse, as published for bags of words, else as auto).",
     )
     drop_columns: tuple[str, ...] = setting((), "Feature columns to leave out, by name or number, such as 3 or age,10.")
     categorical: tuple[str, ...] = setting((), "Numeric columns to treat as categories.")

@@ -20,6 +20,8 @@ from mkdocs.structure.files import File, Files
 
 HERE = Path(__file__).resolve().parent
 DOCS, ROOT = HERE.parent, HERE.parent.parent
+PICTURES = "images/results"
+"""Where the site has the pictures of ``results/``."""
 RUN = os.environ.get("HGDE_DOCS_RUN", "1") != "0"
 """HGDE_DOCS_RUN=0 builds without running the tutorials, to see a change of words at once."""
 
@@ -29,6 +31,8 @@ def on_files(files: Files, config: Any) -> Files:
         files.append(File.generated(config, f"tutorials/{script.stem}.md", content=tutorial(script)))
     files.append(File.generated(config, "reference.md", content=reference()))
     files.append(File.generated(config, "benchmarks.md", content=benchmarks()))
+    for picture in sorted((ROOT / "results").glob("*.png")):
+        files.append(File.generated(config, f"{PICTURES}/{picture.name}", abs_src_path=str(picture)))
     return files
 
 
@@ -176,5 +180,6 @@ def numbers(results: Path) -> str:
 
 
 def _without_links(text: str) -> str:
-    """Links lead into the repository, which the site does not hold."""
-    return re.sub(r"!?\[([^\]]+)\]\((?!https?://|#)[^)]*\)", r"\1", text)
+    """Links lead into the repository, which the site does not hold; pictures beside the tables it does."""
+    text = re.sub(r"!\[([^\]]+)\]\(([\w-]+\.png)\)", rf"![\1]({PICTURES}/\2)", text)
+    return re.sub(rf"!?\[([^\]]+)\]\((?!https?://|#|{PICTURES}/)[^)]*\)", r"\1", text)

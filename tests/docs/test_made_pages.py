@@ -74,3 +74,9 @@ def test_the_best_of_the_demonstration_is_bold(tmp_path):
         record = {"facts": {"nodes": 9, "parts": {"train": 3}}, "rows": rows}
         (tmp_path / title / "table.json").write_text(json.dumps(record))
     assert made.table(tmp_path).splitlines()[-1] == "| label propagation | **84.0 ± 1.0** | **84.0 ± 1.0** |"
+
+
+def test_pictures_of_results_are_on_the_site_and_links_into_the_repository_are_not():
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed")
+    shown = script("hooks")._without_links("![gains](curvature.png), [nodes](nodes.md), [paper](https://example.org)")
+    assert shown == "![gains](images/results/curvature.png), nodes, [paper](https://example.org)"

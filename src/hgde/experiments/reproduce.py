@@ -135,7 +135,7 @@ def run_cells(
             continue  # nothing could be trained: the failed trials say why
         if own is not None and len(own.trials) < table.trials:
             continue  # time was up: the search goes on another day, and then chooses
-        jobs += [final_job(cell, settings_found(cell, own), place) for place in places_of(table, cell, own)]
+        jobs += [final_job(cell, settings_found(cell, own), place) for place in places_of(cell, own)]
     run_jobs(jobs, store, workers, on_done, left, retry, fresh=table.kind == "cost")
 
 
@@ -160,11 +160,11 @@ def settings_found(cell: Cell, found: Found | None) -> Mapping[str, Any]:
     return cell.settings if found is None else overlay(found.settings, {"data": {"protocol": cell.protocol}})
 
 
-def places_of(table: Table, cell: Cell, found: Found | None) -> list[Place]:
+def places_of(cell: Cell, found: Found | None) -> list[Place]:
     """Splits and seeds to run: fewer seeds where the chosen settings took long to try."""
     if found is None or found.best is None:
         return cell.places
-    return cell.places_of_runs(found.best.seconds / table.folds)
+    return cell.places_of_runs(found.best.training_seconds)
 
 
 def final_job(cell: Cell, settings: Mapping[str, Any], place: Place) -> Job:
@@ -184,7 +184,7 @@ def stored_row(table: Table, cell: Cell, store: Store) -> Row:
         while jobs := searcher.next_jobs():
             searcher.tell([done for job in jobs if (done := store.find(job)) is not None])
         found = searcher.found()
-    places = places_of(table, cell, found)
+    places = places_of(cell, found)
     stored = (store.find(final_job(cell, settings_found(cell, found), place)) for place in places)
     return make_row(cell.system, [done for done in stored if done is not None], len(places), found)
 

@@ -85,6 +85,11 @@ class Trial:
     reached: Mapping[str, float] = field(default_factory=dict)
     is_pruned: bool = False
 
+    @property
+    def training_seconds(self) -> float:
+        """Of one of its runs, by the usual epoch: a machine that was suspended for a while does not count."""
+        return self.epochs * self.epoch_ms / 1000
+
 
 @dataclass(frozen=True)
 class Found:

@@ -171,6 +171,18 @@ def test_what_nothing_depends_on_is_left_out():
     assert (recipe.evaluations, recipe.plan.evaluations) == (2, 1)
 
 
+@pytest.mark.parametrize("name", RECORDABLE)
+def test_without_a_gradient_it_has_the_same_bits_and_needs_no_more_room_for_more_steps(name):
+    graph = awkward(True, 150, 3)
+    block = HPDEBlock(GraphFlow(PoincareBall(0.7)), 6.0, name, step=0.7)
+    z = points(graph.num_nodes, WIDTH).requires_grad_()
+    kept = block(z, graph).detach()
+    with torch.no_grad():
+        assert torch.equal(block(z, graph), kept)
+    room = [record(resolve(name), time, 1.0).plan_to_end.slots for time in (6.0, 12.0, 24.0)]
+    assert room[1] == room[2] <= 16, room
+
+
 def test_projected_points_are_counted():
     graph = awkward(False, 30)
     ball = PoincareBall(1.0)

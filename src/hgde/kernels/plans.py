@@ -2,7 +2,8 @@
 
 A :class:`Recipe` is written down once for a solver, its times and its step, whatever the graph. :meth:`Recipe.plan`
 turns it into the numbers that the compiled passes follow (:mod:`hgde.kernels.cpu.programs`), forward and backward.
-Kept for the backward pass is what a map that is not linear was given: vectors that are only added up are not.
+Kept for the backward pass is what a map that is not linear was given: vectors that are only added up are not. Where no
+gradient is asked for, :meth:`Recipe.plan_to_end` keeps nothing: an evaluation of many steps stays in the cache.
 """
 
 from __future__ import annotations
@@ -80,7 +81,12 @@ class Recipe:
     @cached_property
     def plan(self) -> Plan:
         """The numbers for the compiled passes; the recipe must not grow afterwards."""
-        return _plan(self)
+        return _plan(self, learns=True)
+
+    @cached_property
+    def plan_to_end(self) -> Plan:
+        """:attr:`plan` for the forward pass alone, with as few slots as that needs."""
+        return _plan(self, learns=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +128,7 @@ class _Slots:
         self._free.append(place)
 
 
-def _plan(recipe: Recipe) -> Plan:
+def _plan(recipe: Recipe, learns: bool) -> Plan:
     recipe = _without_idle(recipe)
     phases: list[list[Entry]] = [[]]
     for entry in recipe.entries:
@@ -130,13 +136,13 @@ def _plan(recipe: Recipe) -> Plan:
             phases.append([entry])
         else:
             phases[-1].append(entry)
-    slots, count = _value_slots(recipe)
+    slots, count = _value_slots(recipe, phases, learns)
     numbers: list[float] = []
     places = {}
     for entry in recipe.entries:
         places[entry.result] = len(numbers)
         numbers.extend(entry.coefficients)
-    backward, gradients, ends = _backward(recipe, phases, slots, places)
+    backward, gradients, ends = _backward(recipe, phases, slots, places) if learns else ([], 0, (0, 0))
     return Plan(
         _numbers(_forward(phases, slots, places)), _numbers(backward), torch.tensor(numbers, dtype=torch.float64),
         len(phases), count, gradients, slots[recipe.final], *ends,
@@ -156,21 +162,27 @@ def _numbers(values: list[int]) -> Tensor:
     return torch.tensor(values, dtype=torch.int32)
 
 
-def _value_slots(recipe: Recipe) -> tuple[dict[int, int], int]:
-    """A slot of its own for what the backward pass reads; the others share, as long as each is needed."""
+def _value_slots(recipe: Recipe, phases: list[list[Entry]], learns: bool) -> tuple[dict[int, int], int]:
+    """A slot of its own for what the backward pass reads, if there is one; others share, as long as each is needed."""
+    read_by_flows = {entry.arguments[0] for entry in recipe.entries if entry.kind == FLOW}
     kept = {START, recipe.final}
     for entry in recipe.entries:
-        if entry.kind != ADD_UP:
+        if entry.kind != ADD_UP and learns:
             kept.update(entry.arguments)
-    last_use = {value: n for n, entry in enumerate(recipe.entries) for value in entry.arguments}
+    last_use = {value: entry.result for entry in recipe.entries for value in entry.arguments}
     slots = {value: n for n, value in enumerate(sorted(kept))}
     pool = _Slots(len(slots))
-    for n, entry in enumerate(recipe.entries):
-        if entry.result not in slots:
-            slots[entry.result] = pool.take()
-        for value in set(entry.arguments):
-            if value not in kept and last_use[value] == n:
-                pool.give_back(slots[value])
+    for phase in phases:
+        left: list[int] = []
+        for entry in phase:
+            if entry.result not in slots:
+                slots[entry.result] = pool.take()
+            for value in set(entry.arguments) - kept:
+                if last_use[value] == entry.result:
+                    # What a flow reads, it reads from rows anywhere, until the whole phase is over.
+                    left.append(value) if value in read_by_flows else pool.give_back(slots[value])
+        for value in left:
+            pool.give_back(slots[value])
     return slots, pool.count
 
 

@@ -104,7 +104,7 @@ class _Way:
         if self.block.is_plain_iteration:
             return Steps(path, steps, (ALL if small else LAST) if learns else NOTHING)
         assert self.block.recipe is not None
-        plan = self.block.recipe.plan
+        plan = self.block.recipe.plan if learns else self.block.recipe.plan_to_end
         return Following(path, shape_of(plan), (plan.forward, plan.backward, plan.numbers), small)
 
 

@@ -279,10 +279,11 @@ def follow(
     True
     """
     _check(z, graph, weights, reach)
-    c, eta, plan = curvature(c, z), _eta(eta, z), recipe.plan
-    _check_reach(reach, plan.evaluations)
+    c, eta = curvature(c, z), _eta(eta, z)
     first = None if eta is None or z0 is z else z0
     learns = needs_gradient(z, first, c, eta, *weight_tensors(weights))
+    plan = recipe.plan if learns else recipe.plan_to_end
+    _check_reach(reach, plan.evaluations)
     following.prepare_for(z, graph, learns)
     weight, extra, pattern, counts = _within(reach, graph, weights.values, weights.origin)
     given = (z, first, c, eta, weight, extra, *pattern)

@@ -6,7 +6,7 @@ import sys
 import pytest
 from experiment_graphs import write_blocks
 
-from hgde.experiments.search import ROUND_AROUND, Search, Searcher, SearchError, search_all
+from hgde.experiments.search import ROUND_AROUND, Search, Searcher, SearchError, resolved, search_all
 from hgde.experiments.space import Dimension, SpaceError, exists, lookup, read_space, space_for
 from hgde.experiments.store import Store
 from hgde.experiments.toml import to_toml
@@ -176,6 +176,17 @@ def test_a_preset_that_won_a_race_is_what_was_found(tmp_path):
     raced = found.trials[1]
     assert raced.changes["preset"] in MODELS.get("hgde").presets
     assert raced.settings == overlay(race, raced.changes), "what the search started from is not laid under it"
+
+
+def test_a_preset_that_won_a_race_is_not_tried_again_under_its_own_name(tmp_path):
+    given = write_blocks(tmp_path / "graph")
+    race = overlay(given, {"preset": "auto", "model": {"name": "hgde"}, "training": {"epochs": 50, "lr": 0.03}})
+    base = overlay(given, {"preset": "none", "model": {"name": "hgde", "width": 4}, "training": {"epochs": 1}})
+    space = (Dimension("model.width", (4, 64)), Dimension("training.lr", low=0.01, high=0.1))
+    one = Search("cell", overlay(base, {"run": {"threads": 1}}), space, 9, starts=(race,), length=(50, 50), at_once=1)
+    found = search_all([one], Store(tmp_path / "runs"), 0)["cell"]
+    tried = [json.dumps(resolved(trial.settings), sort_keys=True) for trial in found.trials]
+    assert len(set(tried)) == len(tried) == 9
 
 
 def test_trials_may_change_a_few_settings_of_the_best_so_far(tmp_path):

@@ -146,6 +146,7 @@ class Searcher:
                 break
             trial = _trial(len(self.trials), changes, done)
             self.trials.append(trial)
+            self._tried.append(_resolved_or_given(trial.settings))  # a preset that won its race has a name now
             if self._study is not None and asked is not None:
                 if trial.score is None:
                     self._forget(asked)

@@ -22,7 +22,9 @@ LEVEL = 2.0
 def headline(table: Table, cells: Pairs) -> str:
     """The sentence; empty while nothing is finished."""
     finished = [(cell, row) for cell, row in cells if row.scores and len(row.scores) >= row.expected]
-    return _BY_KIND.get(table.kind, _scores)(finished) if finished else ""
+    if not finished:
+        return ""
+    return _BY_KIND[table.kind](finished) if table.kind in _BY_KIND else _scores(table, finished)
 
 
 def headline_of(page: Path) -> str:
@@ -31,13 +33,19 @@ def headline_of(page: Path) -> str:
     return next((line.removeprefix(MARK) for line in lines if line.startswith(MARK)), "")
 
 
-def _scores(cells: Pairs) -> str:
-    """The best system by column, and how many published figures are reached, HGDE's own and the others'."""
+def _scores(table: Table, cells: Pairs) -> str:
+    """The best system by column, and how many published figures are reached, HGDE's own and the others'.
+
+    A column on which some systems are still to be run has no best one.
+    """
     columns: dict[tuple[str, str], list[tuple[float, str]]] = {}
     for cell, row in cells:
-        columns.setdefault((cell.data.key, cell.protocol), []).append((row.gain, cell.system.name))
-    best = Counter(max(column)[1] for column in columns.values() if len(column) > 1)
+        columns.setdefault(_column(cell), []).append((row.gain, cell.system.name))
+    expected = Counter(_column(cell) for cell in table.cells())
+    best = Counter(max(found)[1] for column, found in columns.items() if 1 < len(found) == expected[column])
     said = [f"best of all: {_counted(best)} of {sum(best.values())} columns"] if best else []
+    if sum(best.values()) < len(expected):
+        said.append(f"{len(expected) - sum(best.values())} of {len(expected)} columns are not complete")
     for name, is_own in (("HGDE", True), ("the others", False)):
         verdicts = Counter(
             verdict(row.spread, cell.published)
@@ -48,6 +56,10 @@ def _scores(cells: Pairs) -> str:
             counts = ", ".join(f"{verdicts[words]} {words}" for words in (REACHED, UNDECIDED, NOT_REACHED))
             said.append(f"published figures of {name}: {counts}")
     return "; ".join(said) + "." if said else ""
+
+
+def _column(cell: Cell) -> tuple[str, str]:
+    return cell.data.key, cell.protocol
 
 
 def _counted(names: Counter[str]) -> str:

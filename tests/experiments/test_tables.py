@@ -6,10 +6,12 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from hgde.data import DATASETS, find_spec
 from hgde.experiments.defaults import standings
 from hgde.experiments.reproduce import check_again, reproduce, search_of, stored_row, write_index
 from hgde.experiments.stats import DIFFERENT, EQUAL
@@ -71,6 +73,20 @@ def test_a_table_of_peers_has_only_what_the_authors_code_was_measured_on(tmp_pat
     gcn, propagation = (tmp_path / "peers.md").read_text().splitlines()[-2:]
     assert gcn.endswith("| above |")
     assert propagation.endswith("| **no** |")
+
+
+def test_data_that_cannot_be_had_leaves_no_failures_behind(tmp_path, monkeypatch):
+    spec = find_spec("airport")
+    nowhere = tuple(replace(file, address=(tmp_path / "nowhere").as_uri()) for file in spec.files)
+    monkeypatch.setitem(DATASETS._entries, "airport", replace(spec, files=nowhere))
+    monkeypatch.setenv("HGDE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("HGDE_DATA", raising=False)
+    table = make_table("small", SMALL | {"data": {"airport": {"settings": {"data": {"name": "airport"}}}}})
+    said = []
+    reproduce(table, tmp_path / "results", workers=0, say=said.append)
+    assert "airport is left out: " in said[0]
+    assert "HGDE_DATA" in said[0]
+    assert not (tmp_path / "results" / "small").exists()
 
 
 def test_an_unknown_table_is_named():

@@ -490,6 +490,23 @@ def test_features_on_the_hyperboloid_are_smooth_where_a_row_is_empty(sparse):
     assert sparse or torch.isfinite(x.grad).all()
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_features_far_out_stay_on_the_hyperboloid_and_train(dtype, sparse):
+    x = points().to(dtype)
+    x[1] *= 1000.0
+    direction = x[1] / x[1].norm()
+    given = SparseFeatures.from_scipy(csr_matrix(x.numpy()), dtype) if sparse else x
+    c = torch.tensor(0.7, dtype=dtype)
+    time, spatial = on_hyperboloid(given, c)
+    spatial = spatial.to_dense() if isinstance(spatial, SparseFeatures) else spatial
+    torch.testing.assert_close(spatial[1] / spatial[1].norm(), direction)
+    torch.testing.assert_close(time[1].square(), (spatial[1].square().sum() + 1 / c)[None])
+    model = make("hybonet", shape_of(x), {"dropout": 0.0}, dtype)
+    model(given, GRAPH).square().sum().backward()
+    assert all(torch.isfinite(p.grad).all() for p in model.parameters())
+
+
 def test_label_propagation_solves_the_harmonic_equations():
     model = make("label-propagation", shape_of(points()), {"tolerance": 0.0}, torch.float64).eval()
     model.observe(torch.tensor([0, 1]), torch.tensor([0, 4]))

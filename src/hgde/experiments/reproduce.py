@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hgde.data import DataError, find_spec
-from hgde.data.loading import at_hand
+from hgde.data import DataError
+from hgde.data.loading import fetch_dataset
 from hgde.experiments.jobs import Crew, Done, Job, OnDone, hired, run_jobs
 from hgde.experiments.places import at_place, key_of
 from hgde.experiments.search import Found, Search, Searcher, search_all
@@ -79,7 +79,10 @@ def reproduce(
 
 
 def usable(cells: Iterable[Cell], say: Say) -> list[Cell]:
-    """Cells whose data is at hand; for others, why not, said once."""
+    """Cells whose data is at hand or could be fetched; for others, why not, said once.
+
+    Without its data a cell would be nothing but failures, and failures are records that stay.
+    """
     known: dict[str, str | None] = {}
     kept = []
     for cell in cells:
@@ -94,7 +97,7 @@ def usable(cells: Iterable[Cell], say: Say) -> list[Cell]:
 
 
 def count_missing(table: Table, results: Path, only: tuple[str, ...] = ()) -> int:
-    """How many trials and runs of a table are not on disk yet, at most, of the cells whose data is at hand."""
+    """How many trials and runs of a table are not on disk yet, at most, of the cells that can be run."""
     store, missing = Store(results), 0
     for cell in usable(table.cells(only), lambda _: None):
         has_search = cell.system.is_trained and table.trials > 1 and table.searched_as(cell) is cell
@@ -105,11 +108,9 @@ def count_missing(table: Table, results: Path, only: tuple[str, ...] = ()) -> in
 
 def _why_not(data: Data) -> str | None:
     try:
-        spec = find_spec(data.name)
-    except DataError:
-        return f"there is no data set {data.name}"
-    if at_hand(spec) is None and not spec.files:
-        return f"{data.name} is not available (set HGDE_DATA to its folder)"
+        fetch_dataset(data.name)
+    except DataError as error:
+        return str(error)
     return None
 
 

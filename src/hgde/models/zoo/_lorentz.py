@@ -6,6 +6,8 @@ package's ``expmap0`` takes the ball's coordinates, in which the same point is `
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -54,13 +56,18 @@ def centroid(total: Tensor, c: Tensor) -> Tensor:
 def on_hyperboloid(features: Features, c: Tensor) -> tuple[Tensor, Features]:
     """``exp_o`` of the features, time ``[N, 1]`` and space ``[N, F]`` apart, so that sparse ones stay sparse.
 
-    ``(cosh(r) / sqrt(c), sinh(r) / r v)`` with ``r = sqrt(c)|v|``.
+    ``(cosh(r) / sqrt(c), sinh(r) / r v)`` with ``r = sqrt(c)|v|``. Rows so long that the square of a coordinate would
+    overflow keep their direction at the greatest length that does not: one outlier must not cost a whole training.
     """
     if isinstance(features, SparseFeatures):
         squares = features.values.new_zeros(features.shape[0]).index_add(0, features.rows, features.values.square())
         q = c * squares[:, None]
-        space: Features = features.with_values(features.values * sinhc(q)[features.rows, 0])
     else:
         q = c * squared_norm(features)
-        space = features * sinhc(q)
-    return torch.cosh(safe_sqrt(q)) / c.sqrt(), space
+    most = (0.45 * math.log(torch.finfo(q.dtype).max)) ** 2
+    kept = q.clamp_max(most)
+    factor = sinhc(kept) * torch.where(q > most, (most / q.clamp_min(most)).sqrt(), 1.0)
+    time = torch.cosh(safe_sqrt(kept)) / c.sqrt()
+    if isinstance(features, SparseFeatures):
+        return time, features.with_values(features.values * factor[features.rows, 0])
+    return time, features * factor

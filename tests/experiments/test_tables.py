@@ -119,6 +119,20 @@ def test_a_small_table_from_nothing_to_a_page(tmp_path):
     write_index(tmp_path)
 
 
+def test_failed_trials_are_repeated_on_request(tmp_path):
+    reproduce(small(), tmp_path, workers=0)
+    path = tmp_path / "small" / "disease-sim--clean--gcn.json"
+    whole = json.loads(path.read_text())["records"]["trial-000"]["result"]["score"]
+    content = json.loads(path.read_text())
+    del content["records"]["trial-000"]["result"]
+    content["records"]["trial-000"]["failure"] = "out of memory"
+    path.write_text(json.dumps(content))
+    reproduce(small(), tmp_path, workers=0)
+    assert "failure" in json.loads(path.read_text())["records"]["trial-000"]
+    reproduce(small(), tmp_path, workers=0, retry=True)
+    assert json.loads(path.read_text())["records"]["trial-000"]["result"]["score"] == whole
+
+
 def test_a_check_says_equal_and_can_say_different(tmp_path):
     reproduce(small(), tmp_path / "results", workers=0)
     (check,) = check_again(small(), tmp_path / "results", tmp_path / "scratch", workers=0)

@@ -39,7 +39,7 @@ def reproduce(
     minutes: Annotated[float | None, typer.Option("--minutes", min=0.1, help="Stop after so long.")] = None,
     workers: Workers = None,
     slurm: Slurm = None,
-    retry: Annotated[bool, typer.Option("--retry", help="Repeat runs that are recorded as failed.")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Repeat trials and runs that are recorded as failed.")] = False,
     page: Annotated[bool, typer.Option("--page", help="Run nothing, rewrite the page or the figures.")] = False,
     results: Annotated[Path, typer.Option("--results", help="Folder of pages and records.")] = Path("results"),
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the result only.")] = False,

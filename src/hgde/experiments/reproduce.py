@@ -127,7 +127,8 @@ def run_cells(
     began = time.monotonic()
     is_searched = table.trials > 1
     searches = {cell.path: search_of(table, cell) for cell in cells if cell.system.is_trained and is_searched}
-    found = search_all({search.cell: search for search in searches.values()}.values(), store, workers, on_done, minutes)
+    distinct = {search.cell: search for search in searches.values()}.values()
+    found = search_all(distinct, store, workers, on_done, minutes, retry)
     left = None if minutes is None else max(0.0, minutes - (time.monotonic() - began) / 60)
     jobs = []
     for cell in cells:

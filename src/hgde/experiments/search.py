@@ -294,6 +294,7 @@ def search_all(
     workers: int | Crew,
     on_done: OnDone | None = None,
     minutes: float | None = None,
+    retry: bool = False,
 ) -> dict[str, Found]:
     """Several searches at once, round by round, so that all get on alike; the results by cell."""
     searchers = {search.cell: Searcher(search) for search in searches}
@@ -304,7 +305,7 @@ def search_all(
         left = None if deadline is None else (deadline - time.monotonic()) / 60
         if not jobs or (left is not None and left <= 0):
             return {cell: searcher.found() for cell, searcher in searchers.items()}
-        outcomes = run_jobs(jobs, store, workers, on_done, left)
+        outcomes = run_jobs(jobs, store, workers, on_done, left, retry)
         for cell, searcher in searchers.items():
             searcher.tell([done for done in outcomes if done.job.cell == cell])
 

@@ -77,7 +77,7 @@ def test_a_table_of_peers_has_only_what_the_authors_code_was_measured_on(tmp_pat
 
 def test_data_that_cannot_be_had_leaves_no_failures_behind(tmp_path, monkeypatch):
     spec = find_spec("airport")
-    nowhere = tuple(replace(file, address=(tmp_path / "nowhere").as_uri()) for file in spec.files)
+    nowhere = tuple(replace(file, address=f"https://nowhere.invalid/{file.name}") for file in spec.files)
     monkeypatch.setitem(DATASETS._entries, "airport", replace(spec, files=nowhere))
     monkeypatch.setenv("HGDE_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("HGDE_DATA", raising=False)

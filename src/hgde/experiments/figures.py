@@ -18,7 +18,7 @@ from hgde.data import find_spec
 from hgde.experiments.figure_work import DIFFUSIVITIES, INTEGRATORS
 from hgde.experiments.jobs import Crew, Job, OnDone, run_jobs
 from hgde.experiments.places import at_place, key_of
-from hgde.experiments.reproduce import usable
+from hgde.experiments.reproduce import usable, why_not
 from hgde.experiments.store import Store
 from hgde.experiments.table import unit_of
 from hgde.experiments.tables import load_table
@@ -112,6 +112,11 @@ def draw_figures(
     """Train what is missing of the named figures (all, if none is named), then write them as PNG and SVG."""
     say = say or (lambda _: None)
     jobs = [job for name in names or FIGURES for job in FIGURES[name].jobs(say)]
+    lacking = {data: why_not(data, fetch=True) for data in {job.settings["data"]["name"] for job in jobs}}
+    for data, reason in sorted(lacking.items()):
+        if reason is not None:
+            say(f"{data} is left out: {reason}")
+    jobs = [job for job in jobs if lacking[job.settings["data"]["name"]] is None]
     run_jobs(jobs, Store(results), workers, on_done, minutes, retry)
     return draw_stored(results, docs, names)
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hgde.data import DataError
-from hgde.data.loading import fetch_dataset
+from hgde.data import DataError, find_spec
+from hgde.data.loading import at_hand, fetch_dataset
 from hgde.experiments.jobs import Crew, Done, Job, OnDone, hired, run_jobs
 from hgde.experiments.places import at_place, key_of
 from hgde.experiments.search import Found, Search, Searcher, search_all
@@ -18,7 +18,7 @@ from hgde.experiments.stats import Place, compare_again
 from hgde.experiments.store import Store
 from hgde.experiments.systems import chooses_itself
 from hgde.experiments.table import Row, make_row, unit_of
-from hgde.experiments.tables import Cell, Data, Table
+from hgde.experiments.tables import Cell, Table
 from hgde.files import write_atomically
 from hgde.sections import overlay
 
@@ -61,7 +61,7 @@ def reproduce(
     say = say or (lambda _: None)
     store = Store(results)
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
-    cells = sorted(usable(table.cells(only), say), key=lambda cell: cell.cost)
+    cells = sorted(usable(table.cells(only), say, fetch=True), key=lambda cell: cell.cost)
     for name in table.missing_systems():
         say(f"there is no system {name}; its row is left out")
     written = time.monotonic()
@@ -78,8 +78,8 @@ def reproduce(
     return store
 
 
-def usable(cells: Iterable[Cell], say: Say) -> list[Cell]:
-    """Cells whose data is at hand or could be fetched; for others, why not, said once.
+def usable(cells: Iterable[Cell], say: Say, *, fetch: bool = False) -> list[Cell]:
+    """Cells whose data is at hand or might be fetched (``fetch``: and is, now); for others, why not, said once.
 
     Without its data a cell would be nothing but failures, and failures are records that stay.
     """
@@ -88,12 +88,26 @@ def usable(cells: Iterable[Cell], say: Say) -> list[Cell]:
     for cell in cells:
         name = cell.data.name
         if name not in known:
-            known[name] = _why_not(cell.data)
+            known[name] = why_not(name, fetch=fetch)
             if known[name] is not None:
                 say(f"{cell.data.title} is left out: {known[name]}")
         if known[name] is None:
             kept.append(cell)
     return kept
+
+
+def why_not(data: str, *, fetch: bool) -> str | None:
+    """Why there is no such data, in words; ``None`` where it is at hand or might be fetched (``fetch``: was)."""
+    try:
+        if fetch:
+            fetch_dataset(data)
+            return None
+        spec = find_spec(data)
+    except DataError as error:
+        return str(error)
+    if at_hand(spec) is None and not spec.files:
+        return f"{data} is not available (set HGDE_DATA to its folder)"
+    return None
 
 
 def count_missing(table: Table, results: Path, only: tuple[str, ...] = ()) -> int:
@@ -104,14 +118,6 @@ def count_missing(table: Table, results: Path, only: tuple[str, ...] = ()) -> in
         searched = table.trials if has_search else 0
         missing += max(0, searched + len(cell.places) - len(store.content(cell.path)["records"]))
     return missing
-
-
-def _why_not(data: Data) -> str | None:
-    try:
-        fetch_dataset(data.name)
-    except DataError as error:
-        return str(error)
-    return None
 
 
 def run_cells(
@@ -267,7 +273,7 @@ def check_again(
     """Do the first run of the cheapest stored cells again, from nothing, and compare with what is stored."""
     store, again = Store(results), Store(scratch)
     rows = []
-    for cell in sorted(usable(table.cells(only), say or (lambda _: None)), key=lambda cell: cell.cost):
+    for cell in sorted(usable(table.cells(only), say or (lambda _: None), fetch=True), key=lambda cell: cell.cost):
         row = stored_row(table, cell, store) if _is_begun(store, cell) else None
         if row is not None and row.scores and cell.system.is_trained:
             rows.append((cell, row))

@@ -233,3 +233,22 @@ def test_settings_may_be_searched_under_one_protocol_for_all(tmp_path):
     rows = [stored_row(table, cell, store) for cell in table.cells()]
     assert [len(row.scores) for row in rows] == [1, 1]
     assert "under the protocol `clean`" in (tmp_path / "small.md").read_text()
+
+
+def test_a_column_may_have_lengths_and_searches_of_its_own(tmp_path):
+    own = {"longest_trial": {"epochs": 2, "patience": 2}, "longest_run": {"epochs": 4, "patience": 4}}
+    column = SMALL["data"]["disease-sim"] | {"protocols": ["published", "clean"], "splits": [1234]} | own
+    content = SMALL | {"systems": ["gcn"], "searched": "clean", "data": {"disease-sim": column}}
+    content["longest_trial"], content["longest_run"] = {"epochs": 3, "patience": 3}, {"epochs": 9, "patience": 9}
+    content["data"]["disease-sim"]["searched_apart"] = True
+    table = make_table("small", content, {})
+    store = reproduce(table, tmp_path, workers=0)
+    for cell in table.cells():
+        records = store.content(cell.path)["records"]
+        assert sorted(records) == ["split-1234/seed-00", "trial-000", "trial-001"], "each has its own search"
+        assert records["trial-000"]["result"]["epochs"] == [2]
+        assert records["split-1234/seed-00"]["result"]["epochs"] == 4
+        assert len(stored_row(table, cell, store).scores) == 1
+    page = (tmp_path / "small.md").read_text()
+    assert "Here, for all systems: trials of at most 2 epochs" in page
+    assert "a search for each protocol" in page

@@ -158,7 +158,7 @@ def search_of(table: Table, cell: Cell) -> Search:
     is_other = chooses_itself(model) and cell.settings.get("preset") != "auto"
     starts = (cell.by_default,) if is_other and table.trials > 2 else ()
     return Search(
-        cell.path, cell.settings, space, table.trials, folds, starts=starts, length=table.longest_trial,
+        cell.path, cell.settings, space, table.trials, folds, starts=starts, length=table.longest_trial_of(cell.data),
         at_once=table.at_once, cost=cell.cost,
     )  # fmt: skip
 

@@ -38,7 +38,7 @@ def page(table: Table, cells: Pairs) -> str:
         for data in table.data:
             own = [(cell, row) for cell, row in cells if cell.data is data]
             if own:
-                lines += _section(data, own, bool(table.published))
+                lines += _section(table, data, own)
     lines += _failures(cells)
     return "\n".join(lines).rstrip() + "\n"
 
@@ -72,7 +72,20 @@ def _at_most(length: Length | None) -> str:
     return "" if length is None else f" of at most {length.epochs} epochs, {length.patience} without improvement"
 
 
-def _section(data: Data, cells: Pairs, has_published: bool) -> list[str]:
+def _own_budget(table: Table, data: Data) -> list[str]:
+    """In which way a column differs from the table's head."""
+    words = []
+    if data.longest_trial is not None:
+        words.append(f"trials{_at_most(data.longest_trial)}")
+    if data.longest_run is not None:
+        words.append(f"runs{_at_most(data.longest_run)}")
+    if data.searched_apart and table.searched is not None:
+        words.append("a search for each protocol, since their inputs differ")
+    return [f"Here, for all systems: {'; '.join(words)}.", ""] if words else []
+
+
+def _section(table: Table, data: Data, cells: Pairs) -> list[str]:
+    has_published = bool(table.published)
     metric = next((row.metric for _, row in cells if row.scores), "score").replace("_", " ")
     head = ["system", *(f"{metric}, {protocol}" for protocol in data.protocols), "s.e.", "runs"]
     if has_published:
@@ -81,7 +94,8 @@ def _section(data: Data, cells: Pairs, has_published: bool) -> list[str]:
     head += ["macro F1", "calibration error"] if shows_more else []
     # No times: runs share their machine with one another and with other work. The table of cost has them.
     head += ["parameters"]
-    lines = ["", f"## {data.title}", "", "| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
+    lines = ["", f"## {data.title}", "", *_own_budget(table, data)]
+    lines += ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
     by_system: dict[str, dict[str, tuple[Cell, Row]]] = {}
     for cell, row in cells:
         by_system.setdefault(cell.system.name, {})[cell.protocol] = (cell, row)

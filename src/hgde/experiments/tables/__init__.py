@@ -49,6 +49,11 @@ class Data:
     seeds: int = 1
     weight: float = 1.0
     depth: int | None = None
+    longest_trial: Length | None = None
+    longest_run: Length | None = None
+    """In place of those of the table, for all systems alike."""
+    searched_apart: bool = False
+    """Whether each protocol has a search of its own in any case, because inputs differ between them."""
 
     @property
     def task(self) -> str:
@@ -128,9 +133,17 @@ class Table:
 
     def searched_as(self, cell: Cell) -> Cell:
         """The cell whose search settles the settings of this one."""
-        if self.searched in (None, cell.protocol) or self.searched not in cell.data.protocols:
+        if cell.data.searched_apart or self.searched in (None, cell.protocol):
+            return cell
+        if self.searched not in cell.data.protocols:
             return cell
         return next(other for other in self._of(cell.data, str(self.searched)) if other.system.name == cell.system.name)
+
+    def longest_trial_of(self, data: Data) -> Length | None:
+        return data.longest_trial or self.longest_trial
+
+    def longest_run_of(self, data: Data) -> Length | None:
+        return data.longest_run or self.longest_run
 
     def missing_systems(self) -> list[str]:
         """Systems that the table names and nothing answers to."""
@@ -144,8 +157,9 @@ class Table:
                 continue
             given = overlay(data.settings, {"data": {"protocol": protocol}, "run": {"threads": 1}})
             settings = self._settings(system, data, given)
-            if system.is_trained and self.longest_run is not None:
-                settings = _no_longer_than(settings, self.longest_run)
+            longest = self.longest_run_of(data)
+            if system.is_trained and longest is not None:
+                settings = _no_longer_than(settings, longest)
             published = self._published(name, data)
             if published is not None or self.kind != "peers":
                 by_default = {} if system.model is None else settings_of(system, given, "", data.task)
@@ -263,6 +277,7 @@ def _data(key: str, value: Mapping[str, Any], task: str) -> Data:
     return Data(
         key, value.get("title", key), settings, value.get("published"), tuple(value.get("protocols", ("clean",))),
         tuple(value.get("splits", (0,))), value.get("seeds", 1), value.get("weight", 1.0), value.get("depth"),
+        _length(value, "longest_trial"), _length(value, "longest_run"), value.get("searched_apart", False),
     )  # fmt: skip
 
 

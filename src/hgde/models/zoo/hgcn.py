@@ -102,14 +102,17 @@ class HGCN(Model):
                 "epochs": 5000,
                 "patience": 100,
             },
-            "preprocessing": {"normalise": "words"},
+            "preprocessing": {"normalise": scaling},
         }
-        for name, drop, decay, learn in (
-            ("default", 0.5, 1e-3, True),
-            ("cora", 0.5, 1e-3, True),
-            ("pubmed", 0.4, 1e-4, False),
-            ("airport", 0.0, 0.0, True),
-            ("disease", 0.0, 0.0, False),
+        for name, drop, decay, learn, scaling in (
+            ("default", 0.5, 1e-3, True, "words"),
+            ("cora", 0.5, 1e-3, True, "words"),
+            ("pubmed", 0.4, 1e-4, False, "words"),
+            ("airport", 0.0, 0.0, True, "words"),
+            ("disease", 0.0, 0.0, False, "words"),
+            ("pubmed-links", 0.4, 1e-4, False, "words"),
+            ("airport-links", 0.0, 0.0, True, "words"),
+            ("disease-links", 0.0, 0.0, False, "none"),
         )
     }
 

@@ -75,13 +75,15 @@ class HyboNetLayer(nn.Module):
         return centroid(edge_sum(edges, edges.values * closeness, x), c)
 
 
-def _preset(layers: int, p: float, lr: float, clip: float, activation: str = "identity") -> Any:
+def _preset(
+    layers: int, p: float, lr: float, clip: float | None, activation: str = "identity", scaling: str = "words"
+) -> Any:
     # The authors' optimiser takes `lr * decay` off the weights directly; with their values (at most 2e-4 a step) that
     # is next to nothing beside Adam's penalty of the same name, which pulls this model to a constant.
     return {
         "model": {"width": 16, "layers": layers, "dropout": p, "activation": activation},
         "training": {"lr": lr, "weight_decay": 0.0, "clip": clip, "epochs": 5000, "patience": 500},
-        "preprocessing": {"normalise": "words"},
+        "preprocessing": {"normalise": scaling},
     }
 
 
@@ -119,6 +121,9 @@ class HyboNet(Model):
         "airport": _preset(6, 0.0, 0.02, 1.0, "relu"),
         "disease": _preset(4, 0.1, 0.005, 0.5),
         "cora-links": _preset(2, 0.7, 0.02, 0.5),
+        "pubmed-links": _preset(2, 0.5, 0.008, 0.5),
+        "airport-links": _preset(2, 0.0, 0.01, None),
+        "disease-links": _preset(2, 0.0, 0.005, 0.5, scaling="none"),
     }
 
     def __init__(self, settings: Settings, shape: Shape) -> None:

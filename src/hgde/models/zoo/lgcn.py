@@ -70,7 +70,12 @@ class LGCN(Model):
             "model": {"width": 16, "layers": 2, "dropout": 0.8},
             "training": {"lr": 0.01, "weight_decay": 1e-3, "epochs": 1000, "patience": 100},
             "preprocessing": {"normalise": "words"},
-        }
+        },
+        "links": {
+            "model": {"width": 64, "layers": 2, "dropout": 0.5},
+            "training": {"lr": 0.005, "weight_decay": 0.0, "epochs": 1000, "patience": 100},
+            "preprocessing": {"normalise": "words"},
+        },
     }
 
     def __init__(self, settings: Settings, shape: Shape) -> None:

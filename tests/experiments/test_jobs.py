@@ -12,7 +12,7 @@ from threading import Barrier
 
 import pytest
 
-from hgde.experiments.jobs import CAN_FORK, Crew, Job, first_come, one_thread, run_jobs
+from hgde.experiments.jobs import CAN_FORK, Crew, Job, first_come, one_thread, run_jobs, run_rounds
 from hgde.experiments.store import Store, StoreError
 
 HERE = Path(__file__).parent
@@ -96,6 +96,63 @@ def test_cheap_jobs_come_first(tmp_path):
     jobs = [Job("cell", name, "job_kinds:echo", {}, cost=cost) for name, cost in (("dear", 5), ("cheap", 1))]
     run_jobs(jobs, Store(tmp_path), 0, lambda done, *_: order.append(done.job.key))
     assert order == ["cheap", "dear"]
+
+
+def in_rounds(name, count, cost=0.0, size=1):
+    """So many rounds of so many jobs, each given the sum of the round before; a round that is not whole is the last."""
+    total = 0
+    for number in range(count):
+        keys = [f"{name}-{number}-{k}" for k in range(size)]
+        done = yield [Job("cell", key, "job_kinds:echo", {}, {"value": total + 1}, cost=cost) for key in keys]
+        total = sum(one.result["value"] for one in done)
+        if len(done) < size:
+            break
+    return total
+
+
+def test_no_round_waits_for_those_of_others(tmp_path):
+    order = []
+    works = [in_rounds("dear", 2, cost=5), in_rounds("cheap", 3, cost=1, size=2)]
+    found = run_rounds(works, Store(tmp_path), 0, lambda done, count, total: order.append((done.job.key, count, total)))
+    assert found == [2, 14], "each round was given what came of the one before"
+    assert [key.rpartition("-")[0] for key, _, _ in order] == [*["cheap-0"] * 2, *["cheap-1"] * 2, *["cheap-2"] * 2,
+                                                               "dear-0", "dear-1"]  # fmt: skip
+    assert order[0][1:] == (1, 3)
+    assert order[-1][1:] == (8, 8)
+    again = []
+    works = [in_rounds("dear", 2, cost=5), in_rounds("cheap", 4, cost=1, size=2)]
+    found = run_rounds(works, Store(tmp_path), 0, lambda done, *_: again.append(done.job.key))
+    assert found == [2, 30]
+    assert again == ["cheap-3-0", "cheap-3-1"], "the rest was on disk"
+
+
+def test_rounds_over_processes(tmp_path):
+    with Crew(2) as crew:
+        found = run_rounds([in_rounds("a", 3, size=3), in_rounds("b", 1), in_rounds("c", 2)], Store(tmp_path), crew)
+        assert len(crew.members) == 2
+    assert found == [39, 1, 2]
+
+
+def test_works_are_begun_when_others_are_through(tmp_path):
+    begun = []
+
+    def noted(name, cost):
+        begun.append(name)
+        return (yield from in_rounds(name, 2, cost))
+
+    order = []
+    works = [noted("a", 3), noted("b", 2), noted("c", 1)]
+    run_rounds(works, Store(tmp_path), 0, lambda done, *_: order.append((done.job.key, len(begun))), at_once=2)
+    assert order == [("b-0-0", 2), ("b-1-0", 3), ("c-0-0", 3), ("c-1-0", 3), ("a-0-0", 3), ("a-1-0", 3)]
+
+
+def test_works_that_run_out_of_time_say_what_they_have(tmp_path):
+    def slow():
+        return (yield [job("first", "sleep", value=0.5), job("second")])
+
+    begun, never = run_rounds([slow(), slow()], Store(tmp_path), 0, minutes=0.3 / 60, at_once=1)
+    assert [done.job.key for done in begun] == ["first"]
+    assert never is None
 
 
 def test_time_that_is_up_ends_running_jobs_without_a_record(tmp_path):

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from hgde.experiments.jobs import Claim, Crew, Done, Job, always, one_thread
+from hgde.experiments.jobs import Claim, Crew, Done, Job, Waiting, always, one_thread
 from hgde.sections import SettingsError
 
 PERIOD = 0.5
@@ -58,16 +58,14 @@ class ClusterCrew(Crew):
             raise SettingsError(f"Slurm cannot be used as asked: {error}; see --slurm in docs/scale.md") from None
         self._minutes = int(given.get("timeout_min", LONGEST_MINUTES))
 
-    def work(self, jobs: list[Job], deadline: float | None, most: int, claim: Claim = always) -> Iterator[Done]:
-        left, running = list(reversed(jobs)), dict[Any, tuple[Job, float]]()
+    def work(self, waiting: Waiting, deadline: float | None, most: int, claim: Claim = always) -> Iterator[Done]:
+        running: dict[Any, tuple[Job, float]] = {}
         try:
-            while left or running:
+            while waiting or running:
                 if deadline is not None and time.monotonic() > deadline:
                     return
-                while left and len(running) < self.count:
-                    job = left.pop()
-                    if claim(job):
-                        running[self._submit(job)] = job, time.monotonic()
+                while len(running) < self.count and (job := waiting.take(claim)) is not None:
+                    running[self._submit(job)] = job, time.monotonic()
                 for handle in [handle for handle in running if handle.done()]:
                     yield _outcome(handle, *running.pop(handle))
                 time.sleep(PERIOD)

@@ -14,13 +14,13 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from hgde.experiments.store import Store
@@ -101,6 +101,12 @@ def always(job: Job) -> bool:
     return True
 
 
+T = TypeVar("T")
+Rounds = Generator[list[Job], list[Done], T]
+"""Work in rounds: it yields the jobs of a round, is sent what came of them, in their order, and returns its result.
+Given less than it asked for, because time was up or others do the rest, it has to come to its end."""
+
+
 def run_jobs(
     jobs: Iterable[Job],
     store: Store,
@@ -113,41 +119,160 @@ def run_jobs(
 ) -> list[Done]:
     """Do what is not on disk yet and return everything, stored results included, in the order of ``jobs``.
 
+    Arguments are those of :func:`run_rounds`.
+    """
+    (outcomes,) = run_rounds([_one_round(list(jobs))], store, workers, on_done, minutes, retry, fresh, claim)
+    return outcomes or []
+
+
+def _one_round(jobs: list[Job]) -> Rounds[list[Done]]:
+    return (yield jobs)
+
+
+def run_rounds(
+    works: Iterable[Rounds[T]],
+    store: Store,
+    workers: int | Crew = 1,
+    on_done: OnDone | None = None,
+    minutes: float | None = None,
+    retry: bool = False,
+    fresh: bool = False,
+    claim: Claim = always,
+    at_once: int | None = None,
+) -> list[T | None]:
+    """Several works in rounds, side by side: no round waits for those of others. Their results, in their order.
+
     Args:
         workers: how many processes, or a crew that is there already; 0 works in this process (tests, debuggers).
-        on_done: called with each finished job, how many are done and how many there are.
+        on_done: called with each finished job, how many are done and how many there are so far.
         minutes: after so long no job is started, and running ones are ended without a record.
         retry: do jobs again that are recorded as failed.
         fresh: a new process for every job, where memory is measured.
         claim: jobs that it denies are left to others, and are not returned.
+        at_once: so many works are begun, the next when one is through; None for all. The result of one that was
+            never begun is None.
     """
     store.hold()
-    ordered = list(jobs)
-    done: dict[str, Done] = {}
-    waiting: list[Job] = []
-    for job in ordered:
-        stored = store.find(job)
-        if stored is None or (retry and stored.failure is not None):
-            waiting.append(job)
-        else:
-            done[job.name] = stored
-    waiting.sort(key=lambda job: job.cost)
-    total = len(waiting)
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
-    for count, result in enumerate(_work(waiting, workers, deadline, 1 if fresh else JOBS_PER_PROCESS, claim), 1):
-        store.add(result)
-        done[result.job.name] = result
+    progress, most = _Progress(works, store, retry, at_once), 1 if fresh else JOBS_PER_PROCESS
+    for count, done in enumerate(_work(progress.waiting, workers, deadline, most, claim), 1):
+        store.add(done)
+        progress.hear(done)
         if on_done is not None:
-            on_done(result, count, total)
-    return [done[job.name] for job in ordered if job.name in done]
+            on_done(done, count, progress.total)
+    return progress.end()
 
 
-def _work(jobs: list[Job], workers: int | Crew, deadline: float | None, most: int, claim: Claim) -> Iterator[Done]:
+class Waiting:
+    """Jobs that are not begun, the cheapest first; more may come while others are worked on."""
+
+    def __init__(self, jobs: Iterable[Job] = ()) -> None:
+        self._jobs: list[Job] = []
+        self.add(jobs)
+
+    def add(self, jobs: Iterable[Job]) -> None:
+        self._jobs = sorted([*self._jobs, *jobs], key=lambda job: job.cost)
+
+    def take(self, claim: Claim) -> Job | None:
+        """The next that is still to be had."""
+        while self._jobs:
+            job = self._jobs.pop(0)
+            if claim(job):
+                return job
+        return None
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+
+@dataclass
+class _Begun(Generic[T]):
+    """A work that was begun: the jobs of its round, and what came of them so far."""
+
+    number: int
+    rounds: Rounds[T]
+    asked: list[Job] = field(default_factory=list)
+    done: dict[str, Done] = field(default_factory=dict)
+
+    @property
+    def outcomes(self) -> list[Done]:
+        return [self.done[job.name] for job in self.asked if job.name in self.done]
+
+
+class _Progress(Generic[T]):
+    """How far several works are, and which jobs they wait for."""
+
+    def __init__(self, works: Iterable[Rounds[T]], store: Store, retry: bool, at_once: int | None) -> None:
+        self._store, self._retry, self._at_once = store, retry, at_once
+        self._works = [_Begun(number, rounds) for number, rounds in enumerate(works)]
+        self._results: list[T | None] = [None] * len(self._works)
+        self._not_begun = list(reversed(self._works))
+        self._begun: list[_Begun[T]] = []
+        self._owners: dict[str, _Begun[T]] = {}
+        self.waiting, self.total = Waiting(), 0
+        self._begin_more()
+
+    def hear(self, done: Done) -> None:
+        """A job is done: its work goes on if that was the last of a round."""
+        work = self._owners.pop(done.job.name)
+        work.done[done.job.name] = done
+        if all(job.name in work.done for job in work.asked):
+            self._go_on(work)
+            self._begin_more()
+
+    def end(self) -> list[T | None]:
+        """The results. Works that are not through get what there is of their round."""
+        for work in list(self._begun):
+            while not self._is_over(work, work.outcomes):
+                work.done = {}
+        for work in self._not_begun:
+            work.rounds.close()
+        return self._results
+
+    def _begin_more(self) -> None:
+        while self._not_begun and (self._at_once is None or len(self._begun) < self._at_once):
+            work = self._not_begun.pop()
+            self._begun.append(work)
+            if not self._is_over(work, None):
+                self._find_stored(work)
+
+    def _go_on(self, work: _Begun[T]) -> None:
+        if not self._is_over(work, work.outcomes):
+            self._find_stored(work)
+
+    def _is_over(self, work: _Begun[T], outcomes: list[Done] | None) -> bool:
+        """Whether a work came to its end by what it is sent; if not, it has asked for another round."""
+        try:
+            # A generator is begun by sending it None.
+            work.asked = work.rounds.send(outcomes)  # type: ignore[arg-type]
+        except StopIteration as end:
+            self._results[work.number] = end.value
+            self._begun.remove(work)
+            return True
+        work.done = {}
+        return False
+
+    def _find_stored(self, work: _Begun[T]) -> None:
+        missing = []
+        for job in work.asked:
+            stored = self._store.find(job)
+            if stored is not None and not (self._retry and stored.failure is not None):
+                work.done[job.name] = stored
+            elif job.name not in self._owners:
+                missing.append(job)
+                self._owners[job.name] = work
+        self.waiting.add(missing)
+        self.total += len(missing)
+        if not missing:
+            self._go_on(work)
+
+
+def _work(waiting: Waiting, workers: int | Crew, deadline: float | None, most: int, claim: Claim) -> Iterator[Done]:
     with hired(workers) as crew:
         if crew.count == 0:
-            yield from _in_this_process(jobs, deadline, claim)
-        elif jobs:
-            yield from crew.work(jobs, deadline, most, claim)
+            yield from _in_this_process(waiting, deadline, claim)
+        elif waiting:
+            yield from crew.work(waiting, deadline, most, claim)
 
 
 def hired(workers: int | Crew) -> AbstractContextManager[Crew]:
@@ -155,14 +280,11 @@ def hired(workers: int | Crew) -> AbstractContextManager[Crew]:
     return nullcontext(workers) if isinstance(workers, Crew) else Crew(workers)
 
 
-def _in_this_process(jobs: list[Job], deadline: float | None, claim: Claim) -> Iterator[Done]:
+def _in_this_process(waiting: Waiting, deadline: float | None, claim: Claim) -> Iterator[Done]:
     from hgde.experiments.work import do
 
-    for job in jobs:
-        if deadline is not None and time.monotonic() > deadline:
-            return
-        if claim(job):
-            yield do(job)
+    while (deadline is None or time.monotonic() <= deadline) and (job := waiting.take(claim)) is not None:
+        yield do(job)
 
 
 class _Worker:
@@ -230,21 +352,18 @@ class Crew:
         how = "fork" if CAN_FORK else "spawn"
         self.members += [_Worker(how) for _ in range(self.count - len(self.members))]
 
-    def work(self, jobs: list[Job], deadline: float | None, most: int, claim: Claim = always) -> Iterator[Done]:
+    def work(self, waiting: Waiting, deadline: float | None, most: int, claim: Claim = always) -> Iterator[Done]:
         """Every job with what came of it, in the order they finish; a process does ``most`` of them at most."""
-        left = list(reversed(jobs))
         workers = self.members
         try:
-            while left or any(worker.job for worker in workers):
+            while waiting or any(worker.job for worker in workers):
                 if deadline is not None and time.monotonic() > deadline:
                     return
-                while left and len(workers) < min(self.count, len(jobs)):
-                    workers.append(_Worker())
-                for worker in workers:
-                    while worker.job is None and left:
-                        job = left.pop()
-                        if claim(job):
-                            worker.give(job)
+                while (free := self._free_worker(len(waiting))) is not None:
+                    job = waiting.take(claim)
+                    if job is None:
+                        break
+                    free.give(job)
                 busy = [worker for worker in workers if worker.job is not None]
                 if not busy:
                     return  # others have claimed what was left
@@ -261,6 +380,14 @@ class Crew:
                     yield Done(*outcome, spent)
         finally:
             self.dismiss([worker for worker in workers if worker.job is not None])
+
+    def _free_worker(self, wanted: int) -> _Worker | None:
+        """A process without a job, a new one if need be; None where all are busy or there is nothing to do."""
+        free = next((worker for worker in self.members if worker.job is None), None)
+        if wanted and free is None and len(self.members) < self.count:
+            free = _Worker()
+            self.members.append(free)
+        return free if wanted else None
 
     def dismiss(self, workers: Iterable[_Worker]) -> None:
         for worker in list(workers):

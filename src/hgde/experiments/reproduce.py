@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hgde.data import DataError, find_spec
 from hgde.data.loading import at_hand, fetch_dataset
-from hgde.experiments.jobs import Crew, Done, Job, OnDone, hired, run_jobs
+from hgde.experiments.jobs import Crew, Done, Job, OnDone, Rounds, run_jobs, run_rounds
 from hgde.experiments.places import at_place, key_of
-from hgde.experiments.search import Found, Search, Searcher, search_all
+from hgde.experiments.search import Found, Search, Searcher, search_in_rounds
 from hgde.experiments.space import exists, space_for
 from hgde.experiments.stats import Place, compare_again
 from hgde.experiments.store import Store
@@ -23,7 +23,8 @@ from hgde.files import write_atomically
 from hgde.sections import overlay
 
 CELLS_AT_ONCE = 4
-"""So many cells are searched side by side, so that no process waits for the last trial of a round."""
+"""So many searches, each with the runs that follow from it, go on side by side: no process waits for the last trial of
+a round."""
 
 SECONDS_BETWEEN_PAGES = 600.0
 """A page is made of all searches of its table, once more; processes wait meanwhile."""
@@ -60,20 +61,20 @@ def reproduce(
     """Do what is missing of a table (or of the cells that ``only`` names), writing the page now and then."""
     say = say or (lambda _: None)
     store = Store(results)
-    deadline = None if minutes is None else time.monotonic() + 60 * minutes
     cells = sorted(usable(table.cells(only), say, fetch=True), key=lambda cell: cell.cost)
     for name in table.missing_systems():
         say(f"there is no system {name}; its row is left out")
     written = time.monotonic()
-    with hired(1 if table.kind == "cost" else workers) as crew:
-        for group in _groups(cells, CELLS_AT_ONCE):
-            left = None if deadline is None else (deadline - time.monotonic()) / 60
-            if left is not None and left <= 0:
-                break
-            run_cells(table, group, store, crew, on_done, left, retry)
-            if time.monotonic() - written > SECONDS_BETWEEN_PAGES:
-                write_page(table, results, store)
-                written = time.monotonic()
+
+    def heard(done: Done, count: int, total: int) -> None:
+        nonlocal written
+        if on_done is not None:
+            on_done(done, count, total)
+        if time.monotonic() - written > SECONDS_BETWEEN_PAGES:
+            write_page(table, results, store)
+            written = time.monotonic()
+
+    run_cells(table, cells, store, 1 if table.kind == "cost" else workers, heard, minutes, retry)
     write_page(table, results, store)
     return store
 
@@ -130,21 +131,24 @@ def run_cells(
     retry: bool = False,
 ) -> None:
     """Search, where the table gives trials, then train the chosen settings on every split and seed."""
-    began = time.monotonic()
-    is_searched = table.trials > 1
-    searches = {cell.path: search_of(table, cell) for cell in cells if cell.system.is_trained and is_searched}
-    distinct = {search.cell: search for search in searches.values()}.values()
-    found = search_all(distinct, store, workers, on_done, minutes, retry)
-    left = None if minutes is None else max(0.0, minutes - (time.monotonic() - began) / 60)
-    jobs = []
+    groups: dict[str, list[Cell]] = {}
     for cell in cells:
-        own = found[searches[cell.path].cell] if cell.path in searches else None
-        if own is not None and own.best is None:
-            continue  # nothing could be trained: the failed trials say why
-        if own is not None and len(own.trials) < table.trials:
-            continue  # time was up: the search goes on another day, and then chooses
-        jobs += [final_job(cell, settings_found(cell, own), place) for place in places_of(cell, own)]
-    run_jobs(jobs, store, workers, on_done, left, retry, fresh=table.kind == "cost")
+        groups.setdefault(table.searched_as(cell).path, []).append(cell)
+    works = [_in_rounds(table, group) for group in groups.values()]
+    fresh = table.kind == "cost"
+    run_rounds(works, store, workers, on_done, minutes, retry, fresh, at_once=CELLS_AT_ONCE)
+
+
+def _in_rounds(table: Table, cells: Sequence[Cell]) -> Rounds[None]:
+    """Cells that share a search: the search, then all their runs."""
+    found = None
+    if table.trials > 1 and cells[0].system.is_trained:
+        found = yield from search_in_rounds(search_of(table, cells[0]))
+        if found.best is None:
+            return  # nothing could be trained: the failed trials say why
+        if len(found.trials) < table.trials:
+            return  # time was up: the search goes on another day, and then chooses
+    yield [final_job(cell, settings_found(cell, found), place) for cell in cells for place in places_of(cell, found)]
 
 
 def search_of(table: Table, cell: Cell) -> Search:
@@ -240,11 +244,6 @@ def write_index(results: Path) -> Path:
 
 def _is_begun(store: Store, cell: Cell) -> bool:
     return bool(store.content(cell.path)["records"])
-
-
-def _groups(cells: Sequence[Cell], size: int) -> Iterator[Sequence[Cell]]:
-    for first in range(0, len(cells), size):
-        yield cells[first : first + size]
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import random
 import statistics
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hgde.experiments.jobs import Crew, Done, Job, OnDone, run_jobs
+from hgde.experiments.jobs import Crew, Done, Job, OnDone, Rounds, run_rounds
 from hgde.experiments.space import Dimension, exists, lookup
 from hgde.experiments.store import Store
 from hgde.experiments.work import CHECKPOINTS, Length
@@ -296,18 +295,18 @@ def search_all(
     minutes: float | None = None,
     retry: bool = False,
 ) -> dict[str, Found]:
-    """Several searches at once, round by round, so that all get on alike; the results by cell."""
-    searchers = {search.cell: Searcher(search) for search in searches}
-    deadline = None if minutes is None else time.monotonic() + 60 * minutes
-    while True:
-        jobs = [job for searcher in searchers.values() for job in searcher.next_jobs()]
-        jobs.sort(key=lambda job: job.key)  # one trial of each before the next of any: all get on alike
-        left = None if deadline is None else (deadline - time.monotonic()) / 60
-        if not jobs or (left is not None and left <= 0):
-            return {cell: searcher.found() for cell, searcher in searchers.items()}
-        outcomes = run_jobs(jobs, store, workers, on_done, left, retry)
-        for cell, searcher in searchers.items():
-            searcher.tell([done for done in outcomes if done.job.cell == cell])
+    """Several searches side by side; the results by cell."""
+    distinct = {search.cell: search for search in searches}
+    found = run_rounds(map(search_in_rounds, distinct.values()), store, workers, on_done, minutes, retry)
+    return {cell: result for cell, result in zip(distinct, found, strict=True) if result is not None}
+
+
+def search_in_rounds(search: Search) -> Rounds[Found]:
+    """A search for :func:`hgde.experiments.jobs.run_rounds`."""
+    searcher = Searcher(search)
+    while jobs := searcher.next_jobs():
+        searcher.tell((yield jobs))
+    return searcher.found()
 
 
 def _trial(number: int, changes: dict[str, Any], done: Done) -> Trial:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from hgde.experiments.tables import Cell
 from hgde.files import write_atomically
 
 SURE = 0.05
+COLOURS = {"nodes": "#0072b2", "links": "#d55e00"}
 
 
 @dataclass(frozen=True)
@@ -47,14 +49,22 @@ def gains(cells: Sequence[tuple[Cell, Row]]) -> list[Gain]:
     return made
 
 
+def in_short(made: Sequence[Gain]) -> str:
+    """How often curvature pays in scores, and how often in distances."""
+    counts = Counter(gain.words for gain in made)
+    said = [f"{words} on {count} of {len(made)} graphs" for words, count in counts.most_common()]
+    known = [gain.distortion for gain in made if not any(map(math.isnan, gain.distortion))]
+    if known:
+        truer = sum(curved < flat for curved, flat in known)
+        said.append(f"distances along the graph are kept better in curved space on {truer} of {len(known)}")
+    return "; ".join(said) + "."
+
+
 def summary_lines(cells: Sequence[tuple[Cell, Row]]) -> list[str]:
     made = gains(cells)
     if not made:
         return []
-    counts = {words: sum(gain.words == words for gain in made) for words in dict.fromkeys(g.words for g in made)}
     lines = [
-        "On " + ", on ".join(f"{count} of {len(made)} graphs: {words}" for words, count in counts.items()) + ".",
-        "",
         "Distortion is the mean of `|s d / hops - 1|` over pairs of nodes at the best scale `s`; 0 is an isometry.",
         "",
         "| graph | task | HGDE | flat twin | difference | p | | distortion, HGDE | distortion, flat |",
@@ -69,22 +79,40 @@ def summary_lines(cells: Sequence[tuple[Cell, Row]]) -> list[str]:
 
 
 def draw_gains(made: Sequence[Gain], path: Path) -> None:
-    """Differences with two standard errors, one line per graph; right of zero, curvature pays."""
+    """One line per graph: differences of scores with two standard errors, and both distortions beside them."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7.5, 1.0 + 0.28 * max(3, len(made))), layout="constrained", dpi=150)
-    axes = figure.add_subplot()
-    for place, gain in enumerate(made):
-        colour = "#0072b2" if gain.task == "nodes" else "#d55e00"
-        error = 0.0 if math.isnan(gain.test.error) else 2 * gain.test.error
-        axes.errorbar(gain.test.difference, place, xerr=error, fmt="o", color=colour, capsize=3)
-    axes.axvline(0, color="black", linewidth=0.8)
-    axes.set_yticks(range(len(made)), [gain.title for gain in made], fontsize=8)
-    axes.invert_yaxis()
-    axes.set_xlabel("HGDE minus its flat twin, points (two standard errors); blue: nodes, red: links")
-    axes.grid(axis="x", alpha=0.3)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    figure = Figure(figsize=(9.5, 1.4 + 0.26 * max(3, len(made))), layout="constrained", dpi=150)
+    scores, distances = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
+    for task, colour in COLOURS.items():
+        own = [(place, gain) for place, gain in enumerate(made) if gain.task == task]
+        if not own:
+            continue
+        places = [place for place, _ in own]
+        errors = [0.0 if math.isnan(gain.test.error) else 2 * gain.test.error for _, gain in own]
+        differences = [gain.test.difference for _, gain in own]
+        scores.errorbar(differences, places, xerr=errors, fmt="o", color=colour, capsize=3, markersize=5, label=task)
+        curved, flat = ([gain.distortion[k] for _, gain in own] for k in (0, 1))
+        distances.hlines(places, curved, flat, color=colour, linewidth=1)
+        distances.plot(flat, places, "o", color=colour, markerfacecolor="white", markersize=5)
+        distances.plot(curved, places, "o", color=colour, markersize=5)
+    scores.axvline(0, color="black", linewidth=0.8)
+    # Small differences are most of them; a few, on small test parts, have errors of ten points and more.
+    scores.set_xscale("symlog", linthresh=1)
+    ticks = (-10, -1, 0, 1, 10)
+    scores.set_xticks(ticks, [f"{tick:+d}" if tick else "0" for tick in ticks])
+    scores.minorticks_off()
+    scores.set_yticks(range(len(made)), [gain.title for gain in made], fontsize=8)
+    scores.invert_yaxis()
+    scores.set_title(
+        "score: HGDE minus its flat twin, points\n(two standard errors; right: curvature pays)", fontsize=9
+    )
+    distances.set_title("distortion of distances, left is better\n(filled: HGDE, open: flat twin)", fontsize=9)
+    scores.legend(fontsize=8, loc="lower left")
+    for axes in (scores, distances):
+        axes.grid(axis="x", alpha=0.3)
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
     buffer = io.BytesIO()
     figure.savefig(buffer, format=path.suffix.removeprefix("."))
     write_atomically(path, buffer.getvalue())

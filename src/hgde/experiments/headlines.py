@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hgde.experiments.curvature import gains
+from hgde.experiments.curvature import gains, in_short
 from hgde.experiments.defaults import node_scores, standings
 from hgde.experiments.stats import NOT_REACHED, REACHED, UNDECIDED, verdict
 from hgde.experiments.table import Row
@@ -99,9 +99,7 @@ def _defaults(cells: Pairs) -> str:
 
 
 def _curvature(cells: Pairs) -> str:
-    made = gains(cells)
-    counts = Counter(gain.words for gain in made)
-    return "; ".join(f"{words} on {count} of {len(made)} graphs" for words, count in counts.most_common()) + "."
+    return in_short(gains(cells))
 
 
 _BY_KIND: dict[str, Callable[[Pairs], str]] = {

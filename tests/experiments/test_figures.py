@@ -1,9 +1,11 @@
 """Figures from stored records alone."""
 
+import math
+
 import numpy as np
 
 from hgde.experiments import figures
-from hgde.experiments.curvature import Gain, draw_gains
+from hgde.experiments.curvature import Gain, draw_gains, in_short
 from hgde.experiments.figure_work import DIFFUSIVITIES, INTEGRATORS
 from hgde.experiments.figures import diffusivity_jobs, disk_jobs, draw_stored, energy_jobs
 from hgde.experiments.jobs import Done
@@ -64,6 +66,16 @@ def test_settings_of_the_figures_can_be_used():
         make_settings(job.settings)
 
 
-def test_gains_are_drawn(tmp_path):
-    draw_gains([Gain("a tree", "nodes", 80.0, 78.0, t_test([1.0, 2.0, 3.0]), (0.2, 0.3))], tmp_path / "gains.png")
+def test_gains_are_drawn_and_summed_up(tmp_path):
+    sure, unsure = t_test([1.0, 1.1, 0.9, 1.0]), t_test([1.0, -2.0, 3.0])
+    made = [
+        Gain("a tree", "nodes", 80.0, 78.0, sure, (0.2, 0.3)),
+        Gain("another", "links", 80.0, 79.0, unsure, (0.4, 0.3)),
+        Gain("a third", "links", 80.0, 79.0, unsure, (math.nan, 0.3)),
+    ]
+    draw_gains(made, tmp_path / "gains.png")
     assert (tmp_path / "gains.png").stat().st_size > 1000
+    assert in_short(made) == (
+        "no difference shown on 2 of 3 graphs; curvature pays on 1 of 3 graphs; distances along the graph are kept "
+        "better in curved space on 1 of 2."
+    )

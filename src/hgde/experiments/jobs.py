@@ -243,8 +243,7 @@ class _Progress(Generic[T]):
     def _is_over(self, work: _Begun[T], outcomes: list[Done] | None) -> bool:
         """Whether a work came to its end by what it is sent; if not, it has asked for another round."""
         try:
-            # A generator is begun by sending it None.
-            work.asked = work.rounds.send(outcomes)  # type: ignore[arg-type]
+            work.asked = work.rounds.send(outcomes)  # type: ignore[arg-type]  # None begins a generator
         except StopIteration as end:
             self._results[work.number] = end.value
             self._begun.remove(work)

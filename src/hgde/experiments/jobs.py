@@ -204,9 +204,8 @@ class _Progress(Generic[T]):
 
     def __init__(self, works: Iterable[Rounds[T]], store: Store, retry: bool, at_once: int | None) -> None:
         self._store, self._retry, self._at_once = store, retry, at_once
-        self._works = [_Begun(number, rounds) for number, rounds in enumerate(works)]
-        self._results: list[T | None] = [None] * len(self._works)
-        self._not_begun = list(reversed(self._works))
+        self._not_begun = [_Begun(number, rounds) for number, rounds in enumerate(works)][::-1]
+        self._results: list[T | None] = [None] * len(self._not_begun)
         self._begun: list[_Begun[T]] = []
         self._owners: dict[str, _Begun[T]] = {}
         self.waiting, self.total = Waiting(), 0

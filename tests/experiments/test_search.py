@@ -2,10 +2,12 @@
 
 import json
 import sys
+from dataclasses import replace
 
 import pytest
 from experiment_graphs import write_blocks
 
+from hgde.experiments import search as searching
 from hgde.experiments.search import ROUND_AROUND, Search, Searcher, SearchError, resolved, search_all
 from hgde.experiments.space import Dimension, SpaceError, exists, lookup, read_space, space_for
 from hgde.experiments.store import Store
@@ -64,6 +66,43 @@ def test_a_search_stopped_half_way_ends_the_same(tmp_path):
     assert [trial.changes for trial in again.trials] == [trial.changes for trial in whole.trials]
     assert [trial.score for trial in again.trials] == [trial.score for trial in whole.trials]
     assert again.settings == whole.settings
+
+
+def elsewhere(monkeypatch):
+    """A processor on which optuna comes to other proposals."""
+    made = searching._make_study
+    monkeypatch.setattr(searching, "_make_study", lambda search: made(replace(search, seed=search.seed + 1)))
+
+
+@pytest.mark.parametrize("at_once", [None, 2])
+def test_a_search_goes_on_where_other_trials_would_be_proposed(tmp_path, monkeypatch, at_once):
+    given = write_blocks(tmp_path / "graph")
+    store = Store(tmp_path / "runs")
+    first = search_all([search(given, 5, at_once=at_once)], store, 0)["cell"]
+    elsewhere(monkeypatch)
+    other = search_all([search(given, 5, at_once=at_once)], Store(tmp_path / "others"), 0)["cell"]
+    assert [trial.changes for trial in other.trials] != [trial.changes for trial in first.trials]
+    run = []
+    again = search_all(
+        [search(given, 7, at_once=at_once)], Store(tmp_path / "runs"), 0, lambda done, *_: run.append(done.job.key)
+    )
+    assert run == ["trial-005", "trial-006"]
+    kept = [(trial.changes, trial.score) for trial in first.trials]
+    assert [(trial.changes, trial.score) for trial in again["cell"].trials[:5]] == kept
+
+
+@pytest.mark.parametrize(
+    "changes", [{"training.lr": 7.0}, {"training.lr": "fast"}, {"model.width": 17}, {"model.unheard": 1}]
+)
+def test_what_a_search_cannot_have_proposed_is_not_followed(tmp_path, changes):
+    given = write_blocks(tmp_path / "graph")
+    whole = search_all([search(given, 3)], Store(tmp_path / "runs"), 0)["cell"]
+    path = Store(tmp_path / "runs").path("cell")
+    content = json.loads(path.read_text())
+    content["records"]["trial-002"]["more"]["changes"] = changes
+    path.write_text(json.dumps(content))
+    again = search_all([search(given, 3)], Store(tmp_path / "runs"), 0)["cell"]
+    assert [trial.changes for trial in again.trials] == [trial.changes for trial in whole.trials]
 
 
 def test_trials_hold_no_test_score(tmp_path):

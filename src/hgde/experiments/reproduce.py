@@ -12,7 +12,7 @@ from hgde.data import DataError, find_spec
 from hgde.data.loading import at_hand, fetch_dataset
 from hgde.experiments.jobs import Crew, Done, Job, OnDone, Rounds, run_jobs, run_rounds
 from hgde.experiments.places import at_place, key_of
-from hgde.experiments.search import Found, Search, Searcher, search_in_rounds
+from hgde.experiments.search import Found, Search, Searcher, proposed_before, search_in_rounds
 from hgde.experiments.space import exists, space_for
 from hgde.experiments.stats import Place, compare_again
 from hgde.experiments.store import Store
@@ -134,16 +134,16 @@ def run_cells(
     groups: dict[str, list[Cell]] = {}
     for cell in cells:
         groups.setdefault(table.searched_as(cell).path, []).append(cell)
-    works = [_in_rounds(table, group) for group in groups.values()]
+    works = [_in_rounds(table, group, store) for group in groups.values()]
     fresh = table.kind == "cost"
     run_rounds(works, store, workers, on_done, minutes, retry, fresh, at_once=CELLS_AT_ONCE)
 
 
-def _in_rounds(table: Table, cells: Sequence[Cell]) -> Rounds[None]:
+def _in_rounds(table: Table, cells: Sequence[Cell], store: Store) -> Rounds[None]:
     """Cells that share a search: the search, then all their runs."""
     found = None
     if table.trials > 1 and cells[0].system.is_trained:
-        found = yield from search_in_rounds(search_of(table, cells[0]))
+        found = yield from search_in_rounds(search_of(table, cells[0]), store)
         if found.best is None:
             return  # nothing could be trained: the failed trials say why
         if len(found.trials) < table.trials:
@@ -192,7 +192,8 @@ def stored_row(table: Table, cell: Cell, store: Store) -> Row:
     """What is on disk of a cell, with the settings its search chose."""
     found = None
     if cell.system.is_trained and table.trials > 1:
-        searcher = Searcher(search_of(table, cell))
+        search = search_of(table, cell)
+        searcher = Searcher(search, proposed_before(search, store))
         while jobs := searcher.next_jobs():
             searcher.tell([done for job in jobs if (done := store.find(job)) is not None])
         found = searcher.found()

@@ -2,6 +2,9 @@
 
 optuna proposes a round of trials, all are run, then it hears of all, in order. A search that was stopped proposes the
 same trials again and finds those that were done on disk. The first trial is what the search starts from.
+
+Proposals come of sums of logarithms, whose last digit is the processor's, and of ties that it breaks. So a search that
+goes on elsewhere follows what was proposed before, as far as it might have proposed that itself.
 """
 
 from __future__ import annotations
@@ -108,10 +111,15 @@ class Found:
 
 
 class Searcher:
-    """One search, step by step: :meth:`next_jobs`, then :meth:`tell` what came of them, until there are none."""
+    """One search, step by step: :meth:`next_jobs`, then :meth:`tell` what came of them, until there are none.
 
-    def __init__(self, search: Search) -> None:
-        self.search = search
+    Args:
+        search: what to search for.
+        proposed: what trials of this search changed that are on disk, by their key (:func:`proposed_before`).
+    """
+
+    def __init__(self, search: Search, proposed: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+        self.search, self._proposed_before = search, proposed or {}
         self.trials: list[Trial] = []
         self._asked: list[tuple[Job, dict[str, Any], Any]] = []
         self._tried: list[Mapping[str, Any]] = []
@@ -178,11 +186,21 @@ class Searcher:
             more["bars"] = bars
         if search.length is not None:
             more["length"] = list(search.length)
-        job = Job(search.cell, f"trial-{number:03d}", "trial", settings, more, search.seconds, search.cost)
+        job = Job(search.cell, _key(number), "trial", settings, more, search.seconds, search.cost)
         return job, changes, asked
 
     def _propose(self, number: int) -> tuple[dict[str, Any], dict[str, Any], Any]:
         """Settings that were not tried yet, what they change, and optuna's trial; few choices may come to an end."""
+        settings, changes, asked = self._propose_anew(number)
+        before = self._proposed_before.get(_key(number), changes)
+        if number and asked is not None and changes != before:
+            again = self._propose_again(number, before)
+            if again is not None and _resolved_or_given(again[0]) not in self._tried:
+                self._forget(asked)
+                return again
+        return settings, changes, asked
+
+    def _propose_anew(self, number: int) -> tuple[dict[str, Any], dict[str, Any], Any]:
         for attempt in range(MOST_ATTEMPTS):
             settings, changes, asked = self._proposed(number, attempt)
             if asked is None or _resolved_or_given(settings) not in self._tried:
@@ -190,6 +208,45 @@ class Searcher:
             if attempt < MOST_ATTEMPTS - 1:
                 self._forget(asked)
         return settings, changes, asked
+
+    def _propose_again(
+        self, number: int, changes: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any], Any] | None:
+        """The trial with these changes, which was proposed before; None where this search cannot have proposed it."""
+        assert self._study is not None
+        around = self._around
+        kept = {} if around is None else around.changes
+        own = {path: value for path, value in changes.items() if path not in kept or kept[path] != value}
+        if any(path not in changes for path in kept):
+            return None
+        known = self._known if around is None else resolved(around.settings)
+        for attempt in range(MOST_ATTEMPTS):
+            space = self.search.space if around is None else self._drawn(number, attempt)
+            wanted = self._as_optuna_has_it(own, known, space)
+            if wanted is not None:
+                self._study.enqueue_trial(wanted)
+                settings, proposed, asked = self._proposed(number, attempt)
+                if proposed == changes:
+                    return settings, proposed, asked
+                self._forget(asked)
+            if around is None:
+                break  # every attempt has the same space
+        return None
+
+    def _as_optuna_has_it(
+        self, changes: Mapping[str, Any], known: Mapping[str, Any], space: Iterable[Dimension]
+    ) -> dict[str, Any] | None:
+        """A value for every setting of a space, changed or as known; None where changes are not of this space."""
+        wanted: dict[str, Any] = {}
+        left = dict(changes)
+        for dimension in space:
+            value = left.pop(dimension.path, lookup(known, dimension.path))
+            if dimension.low is not None and dimension.high is not None:
+                if isinstance(value, int | float):
+                    wanted[dimension.path] = min(max(float(value), dimension.low), dimension.high)
+            elif json.dumps(value) in self._choices(dimension):
+                wanted[dimension.path] = json.dumps(value)
+        return None if left else wanted
 
     def _proposed(self, number: int, attempt: int) -> tuple[dict[str, Any], dict[str, Any], Any]:
         changes: dict[str, Any] = {}
@@ -297,16 +354,27 @@ def search_all(
 ) -> dict[str, Found]:
     """Several searches side by side; the results by cell."""
     distinct = {search.cell: search for search in searches}
-    found = run_rounds(map(search_in_rounds, distinct.values()), store, workers, on_done, minutes, retry)
+    works = [search_in_rounds(search, store) for search in distinct.values()]
+    found = run_rounds(works, store, workers, on_done, minutes, retry)
     return {cell: result for cell, result in zip(distinct, found, strict=True) if result is not None}
 
 
-def search_in_rounds(search: Search) -> Rounds[Found]:
+def search_in_rounds(search: Search, store: Store) -> Rounds[Found]:
     """A search for :func:`hgde.experiments.jobs.run_rounds`."""
-    searcher = Searcher(search)
+    searcher = Searcher(search, proposed_before(search, store))
     while jobs := searcher.next_jobs():
         searcher.tell((yield jobs))
     return searcher.found()
+
+
+def proposed_before(search: Search, store: Store) -> dict[str, Mapping[str, Any]]:
+    """What the trials on disk changed, by their key: read as it stands, and followed only where it might be."""
+    told = ((key, record["more"].get("changes")) for key, record in store.records(search.cell))
+    return {key: changes for key, changes in told if isinstance(changes, dict)}
+
+
+def _key(number: int) -> str:
+    return f"trial-{number:03d}"
 
 
 def _trial(number: int, changes: dict[str, Any], done: Done) -> Trial:

@@ -99,6 +99,15 @@ def test_web_graphs_have_five_seeds_on_each_of_ten_splits():
         assert len(data.places) == 50
 
 
+def test_rivals_are_trained_for_links_until_nothing_improves():
+    """Presets for classes of nodes end after 100 or 200 epochs; links take longer."""
+    table = load_table("links")
+    for cell in table.cells():
+        if cell.system.is_trained and cell.system.model != "hgde":
+            longest = table.longest_run_of(cell.data)
+            assert make_settings(cell.settings, lenient=True).training.epochs >= min(longest.epochs, 1000), cell.path
+
+
 def test_a_small_table_from_nothing_to_a_page(tmp_path):
     said = []
     store = reproduce(small(), tmp_path, workers=0, say=said.append)

@@ -24,6 +24,18 @@ from hgde.sections import Section, setting
 T = TypeVar("T")
 Presets = Mapping[str, Mapping[str, Any]]
 
+
+def for_links(preset: Mapping[str, Any]) -> dict[str, Any]:
+    """A preset for classes of nodes, trained for links as HGCN's authors train theirs: until nothing improves.
+
+    Classes are learned from few nodes within 100 or 200 epochs, and that is all that such presets have.
+
+    >>> for_links({"model": {"width": 16}, "training": {"lr": 0.01, "epochs": 200}})["training"]
+    {'lr': 0.01, 'epochs': 5000, 'patience': 100}
+    """
+    return {**preset, "training": {**preset["training"], "epochs": 5000, "patience": 100}}
+
+
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "identity": lambda x: x,
     "relu": torch.relu,

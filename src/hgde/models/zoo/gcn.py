@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from hgde.graph import Features, Graph
 from hgde.models.base import MODELS
-from hgde.models.zoo._common import Dense, Layered, Presets, adjacency, product, propagate
+from hgde.models.zoo._common import Dense, Layered, Presets, adjacency, for_links, product, propagate
 
 
 class GCNLayer(Dense):
@@ -49,10 +49,10 @@ class GCN(Layered):
         "cora": CITATION,
         "citeseer": CITATION,
         "pubmed": CITATION,
-        "cora-links": {
-            "model": {"width": 16, "layers": 2, "dropout": 0.2},
-            "training": {"lr": 0.01, "weight_decay": 0.0},
-        },
+        "links": for_links(CITATION),
+        "cora-links": for_links(
+            {"model": {"width": 16, "layers": 2, "dropout": 0.2}, "training": {"lr": 0.01, "weight_decay": 0.0}}
+        ),
     }
 
     def layer(self, inputs: int, outputs: int, last: bool) -> nn.Module:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from hgde.geometry import Manifold, PoincareBall
 from hgde.graph import Features, Graph
 from hgde.models.base import MODELS, Model, Shape, built
-from hgde.models.zoo._common import ACTIVATIONS, Presets
+from hgde.models.zoo._common import ACTIVATIONS, Presets, for_links
 from hgde.models.zoo._hyperbolic import HyperbolicMLR, MobiusLinear
 from hgde.sections import Section, setting
 
@@ -51,11 +51,13 @@ class HNN(Model):
             "training": {"lr": 0.01, "weight_decay": 0.0},
             "preprocessing": {"normalise": "words"},
         },
-        "cora-links": {
-            "model": {"width": 16, "layers": 2, "dropout": 0.2},
-            "training": {"lr": 0.01, "weight_decay": 1e-3},
-            "preprocessing": {"normalise": "words"},
-        },
+        "cora-links": for_links(
+            {
+                "model": {"width": 16, "layers": 2, "dropout": 0.2},
+                "training": {"lr": 0.01, "weight_decay": 1e-3},
+                "preprocessing": {"normalise": "words"},
+            }
+        ),
     }
 
     def __init__(self, settings: Settings, shape: Shape) -> None:

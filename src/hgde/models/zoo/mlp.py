@@ -8,7 +8,13 @@ from torch import Tensor, nn
 
 from hgde.graph import Features, Graph
 from hgde.models.base import MODELS
-from hgde.models.zoo._common import Dense, Layered, Presets
+from hgde.models.zoo._common import Dense, Layered, Presets, for_links
+
+CITATION = {
+    "model": {"width": 16, "layers": 2, "dropout": 0.5},
+    "training": {"lr": 0.01, "weight_decay": 5e-3, "epochs": 200},
+    "preprocessing": {"normalise": "words"},
+}
 
 
 @MODELS.register("mlp")
@@ -26,11 +32,8 @@ class MLP(Layered):
 
     paper = "Rumelhart, Hinton and Williams, Learning representations by back-propagating errors, Nature 1986"
     presets: ClassVar[Presets] = {
-        "default": {
-            "model": {"width": 16, "layers": 2, "dropout": 0.5},
-            "training": {"lr": 0.01, "weight_decay": 5e-3, "epochs": 200},
-            "preprocessing": {"normalise": "words"},
-        },
+        "default": CITATION,
+        "links": for_links(CITATION),
         "pubmed": {
             "model": {"width": 16, "layers": 2, "dropout": 0.2},
             "training": {"lr": 0.01, "weight_decay": 1e-3},

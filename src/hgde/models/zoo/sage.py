@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from hgde.graph import Features, Graph
 from hgde.models.base import MODELS
-from hgde.models.zoo._common import Dense, Layered, Presets, adjacency, drop_features, product, propagate
+from hgde.models.zoo._common import Dense, Layered, Presets, adjacency, drop_features, for_links, product, propagate
 
 
 class SAGELayer(nn.Module):
@@ -26,6 +26,13 @@ class SAGELayer(nn.Module):
         return self.neighbours.translate(propagate(mean, product(x, self.neighbours.weight))) + self.own(x)
 
 
+CITATION = {
+    "model": {"width": 64, "layers": 2, "dropout": 0.5},
+    "training": {"lr": 0.01, "weight_decay": 5e-4, "epochs": 200},
+    "preprocessing": {"normalise": "words"},
+}
+
+
 @MODELS.register("sage")
 class SAGE(Layered):
     """``x' = relu(SAGE(dropout(x)))``, layer by layer.
@@ -41,11 +48,8 @@ class SAGE(Layered):
 
     paper = "Hamilton, Ying and Leskovec, Inductive representation learning on large graphs, NeurIPS 2017"
     presets: ClassVar[Presets] = {
-        "default": {
-            "model": {"width": 64, "layers": 2, "dropout": 0.5},
-            "training": {"lr": 0.01, "weight_decay": 5e-4, "epochs": 200},
-            "preprocessing": {"normalise": "words"},
-        }
+        "default": CITATION,
+        "links": for_links(CITATION),
     }
 
     def layer(self, inputs: int, outputs: int, last: bool) -> nn.Module:

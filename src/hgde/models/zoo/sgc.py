@@ -9,8 +9,14 @@ from torch import Tensor, nn
 
 from hgde.graph import Features, Graph
 from hgde.models.base import MODELS, Model, Shape
-from hgde.models.zoo._common import Dense, Presets, adjacency, product, propagate
+from hgde.models.zoo._common import Dense, Presets, adjacency, for_links, product, propagate
 from hgde.sections import Section, SettingsError, setting
+
+CITATION = {
+    "model": {"hops": 2},
+    "training": {"lr": 0.2, "weight_decay": 5e-6, "epochs": 100},
+    "preprocessing": {"normalise": "words"},
+}
 
 
 @MODELS.register("sgc")
@@ -35,11 +41,8 @@ class SGC(Model):
         dropout: float = setting(0.0, "dropout on the features", at_least=0, below=1)
 
     presets: ClassVar[Presets] = {
-        "default": {
-            "model": {"hops": 2},
-            "training": {"lr": 0.2, "weight_decay": 5e-6, "epochs": 100},
-            "preprocessing": {"normalise": "words"},
-        },
+        "default": CITATION,
+        "links": for_links(CITATION),
     }
 
     def __init__(self, settings: Settings, shape: Shape) -> None:

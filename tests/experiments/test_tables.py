@@ -13,7 +13,7 @@ import pytest
 
 from hgde.data import DATASETS, find_spec
 from hgde.experiments.defaults import standings
-from hgde.experiments.reproduce import check_again, reproduce, search_of, stored_row, write_index
+from hgde.experiments.reproduce import check_again, count_missing, reproduce, search_of, stored_row, write_index
 from hgde.experiments.stats import DIFFERENT, EQUAL
 from hgde.experiments.table_report import page
 from hgde.experiments.tables import NAMES, TableError, load_table, make_table
@@ -126,6 +126,18 @@ def test_a_small_table_from_nothing_to_a_page(tmp_path):
     reproduce(small(), tmp_path, workers=0, on_done=lambda done, *_: told.append(done))
     assert told == [], "a finished table has nothing to do"
     write_index(tmp_path)
+
+
+def test_records_of_other_settings_are_missing_and_have_not_failed(tmp_path):
+    assert count_missing(small(), tmp_path) == 2 + 2 + 2
+    store = reproduce(small(), tmp_path, workers=0)
+    assert count_missing(small(), tmp_path) == 0
+    other = small()
+    other.data[0].settings["training"]["epochs"] = 16
+    assert count_missing(other, tmp_path) == 2 + 2 + 2
+    cell = next(cell for cell in other.cells() if cell.system.is_trained)
+    row = stored_row(other, cell, store)
+    assert (row.scores, row.failures) == ({}, [])
 
 
 def test_failed_trials_are_repeated_on_request(tmp_path):

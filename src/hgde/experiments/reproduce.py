@@ -113,12 +113,18 @@ def why_not(data: str, *, fetch: bool) -> str | None:
 
 def count_missing(table: Table, results: Path, only: tuple[str, ...] = ()) -> int:
     """How many trials and runs of a table are not on disk yet, at most, of the cells that can be run."""
-    store, missing = Store(results), 0
-    for cell in usable(table.cells(only), lambda _: None):
-        has_search = cell.system.is_trained and table.trials > 1 and table.searched_as(cell) is cell
-        searched = table.trials if has_search else 0
-        missing += max(0, searched + len(cell.places) - len(store.content(cell.path)["records"]))
-    return missing
+    store = Store(results)
+    return sum(_count_missing(table, cell, store) for cell in usable(table.cells(only), lambda _: None))
+
+
+def _count_missing(table: Table, cell: Cell, store: Store) -> int:
+    found = _stored_search(table, cell, store)
+    trials = 0 if found is None else table.trials - len(found.trials)
+    if trials:
+        return len(cell.places) + (trials if table.searched_as(cell) is cell else 0)
+    if found is not None and found.best is None:
+        return 0  # every trial failed: there is nothing to run
+    return sum(store.find(job) is None for job in _final_jobs(cell, found))
 
 
 def run_cells(
@@ -148,7 +154,7 @@ def _in_rounds(table: Table, cells: Sequence[Cell], store: Store) -> Rounds[None
             return  # nothing could be trained: the failed trials say why
         if len(found.trials) < table.trials:
             return  # time was up: the search goes on another day, and then chooses
-    yield [final_job(cell, settings_found(cell, found), place) for cell in cells for place in places_of(cell, found)]
+    yield [job for cell in cells for job in _final_jobs(cell, found)]
 
 
 def search_of(table: Table, cell: Cell) -> Search:
@@ -179,6 +185,11 @@ def places_of(cell: Cell, found: Found | None) -> list[Place]:
     return cell.places_of_runs(found.best.training_seconds)
 
 
+def _final_jobs(cell: Cell, found: Found | None) -> list[Job]:
+    """The runs that are shown."""
+    return [final_job(cell, settings_found(cell, found), place) for place in places_of(cell, found)]
+
+
 def final_job(cell: Cell, settings: Mapping[str, Any], place: Place) -> Job:
     nested = at_place(dict(settings), place)
     if cell.system.model is None:
@@ -190,16 +201,23 @@ def final_job(cell: Cell, settings: Mapping[str, Any], place: Place) -> Job:
 
 def stored_row(table: Table, cell: Cell, store: Store) -> Row:
     """What is on disk of a cell, with the settings its search chose."""
-    found = None
-    if cell.system.is_trained and table.trials > 1:
-        search = search_of(table, cell)
-        searcher = Searcher(search, proposed_before(search, store))
-        while jobs := searcher.next_jobs():
-            searcher.tell([done for job in jobs if (done := store.find(job)) is not None])
-        found = searcher.found()
-    places = places_of(cell, found)
-    stored = (store.find(final_job(cell, settings_found(cell, found), place)) for place in places)
-    return make_row(cell.system, [done for done in stored if done is not None], len(places), found)
+    found = _stored_search(table, cell, store)
+    jobs = _final_jobs(cell, found)
+    stored = [done for job in jobs if (done := store.find(job)) is not None]
+    # A search that was not begun, or with settings that are no more, has not failed.
+    is_begun = found is not None and len(found.trials) > 0
+    return make_row(cell.system, stored, len(jobs), found if is_begun else None)
+
+
+def _stored_search(table: Table, cell: Cell, store: Store) -> Found | None:
+    """What is on disk of the search that settles a cell's settings, gone through once more; None if it has none."""
+    if not cell.system.is_trained or table.trials <= 1:
+        return None
+    search = search_of(table, cell)
+    searcher = Searcher(search, proposed_before(search, store))
+    while jobs := searcher.next_jobs():
+        searcher.tell([done for job in jobs if (done := store.find(job)) is not None])
+    return searcher.found()
 
 
 def write_page(table: Table, results: Path, store: Store) -> Path:

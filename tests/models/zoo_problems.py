@@ -21,7 +21,7 @@ SMALL = {
     "graphcon": {"dropout": 0.1},
 }
 
-SLOW_LEARNERS = {"blend", "difformer", "graphcon", "hyla-sgc", "lgcn", "manireg"}
+SLOW_LEARNERS = {"blend", "difformer", "gde", "graphcon", "hyla-sgc", "lgcn", "manireg"}
 """Models that large steps do not take to their goal in twenty epochs, or only just."""
 
 

@@ -206,6 +206,15 @@ def test_a_trial_is_no_longer_than_allowed_and_what_is_found_keeps_its_own_lengt
     assert found.settings["training"]["epochs"] == SHORT["training"]["epochs"]
 
 
+@pytest.mark.parametrize("model", [name for name in MODELS.names() if name != "label-propagation"])
+def test_every_model_can_be_tried_for_a_limited_time(tmp_path, model):
+    given = overlay(write_blocks(tmp_path / "graph"), {"preset": "none", "run": {"threads": 1}})
+    one = Search("cell", overlay(given, {"model": {"name": model}}), space_for(model), 2, length=(2, 2))
+    found = search_all([one], Store(tmp_path / "runs"), 0)["cell"]
+    assert [trial.failure for trial in found.trials] == [None, None]
+    assert found.trials[0].settings != found.trials[1].settings
+
+
 def test_a_preset_that_won_a_race_is_what_was_found(tmp_path):
     given = write_blocks(tmp_path / "graph")
     base = overlay(given, {"model": {"name": "hgde", "width": 4}, "training": {"epochs": 50}, "run": {"threads": 1}})

@@ -22,6 +22,7 @@ from hgde.graph.measures.distortion import graph_distortion
 from hgde.pipeline import Fitted, Prepared, Reporter, Settings, fit, make_settings, prepare, versions
 from hgde.pipeline.presets import Choice, with_preset
 from hgde.pipeline.settings import restore_settings
+from hgde.sections import overlay
 from hgde.tasks import Part, Problem
 from hgde.training.cross_fitting import cross_fitted
 from hgde.training.settings import TrainingSettings
@@ -206,9 +207,12 @@ def _no_longer_than(settings: Settings, length: Sequence[int] | None) -> Setting
     """The settings with at most so many epochs, and epochs without improvement."""
     if length is None:
         return settings
-    is_named = settings.preset not in ("auto", "none")
-    training = (with_preset(settings, settings.preset) if is_named else settings).training
-    return settings.replace({"training": Length(*length).within(training)})
+    if settings.preset not in ("auto", "none"):  # a limit below that of the preset must be laid over it
+        training = with_preset(settings, settings.preset).training
+        return settings.replace({"training": Length(*length).within(training)})
+    # Not a user's wish, to be refused where nothing is trained.
+    limits = {"training": Length(*length).within(settings.training)}
+    return restore_settings(overlay(settings.to_dict(), limits), settings.given)
 
 
 class _UntilSettled(Reporter):

@@ -96,9 +96,13 @@ def test_rows_come_by_distance_and_no_step_has_more_than_it_needs():
     assert reach_of(graph, ASKED, 3) is reach
 
 
-def test_where_nothing_is_gained_there_is_none():
+def test_all_nodes_need_all_nodes():
     graph = tree()
-    assert reach_of(graph, torch.arange(graph.num_nodes), 3) is None
+    assert reach_of(graph, torch.arange(graph.num_nodes), 3).counts == (graph.num_nodes,) * 4
+
+
+def test_what_cannot_be_restricted_has_none():
+    graph = tree()
     assert reach_of(graph, torch.tensor([5, 9, 5]), 3) is None  # a node twice
     assert reach_of(graph, ASKED[:0], 3) is None
     assert reach_of(awkward(True, 60), torch.tensor([50]), 1) is None  # edges without a reverse

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import weakref
 
 import pytest
 import torch
@@ -225,6 +226,15 @@ def test_passes_are_free_again_once_no_gradient_can_be_asked_for(monkeypatch):
     model._straight = straight.Straight()
     epochs(model, 3)
     assert len(made) == 4, "large buffers are given back"
+
+
+def test_nothing_is_kept_when_training_is_over():
+    model = make().train()
+    epochs(model, 2)
+    kept = weakref.ref(model._straight._known[1])
+    assert kept() is not None
+    model.release()
+    assert kept() is None
 
 
 def test_a_copy_of_a_model_keeps_nothing_of_the_original_s():

@@ -132,6 +132,9 @@ class Model(nn.Module):
     def observe(self, targets: Tensor, nodes: Tensor) -> None:
         """See the targets of the training nodes, once before training; for models that spread labels themselves."""
 
+    def release(self) -> None:
+        """Give back the memory that was kept from one epoch to the next; called when training is over."""
+
     def penalty(self, features: Features, graph: Graph, outputs: Tensor) -> Tensor | None:
         """A term of the model's own to be added to the task's loss, ``None`` if it has none."""
         return None

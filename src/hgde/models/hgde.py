@@ -178,6 +178,9 @@ class HGDE(Model):
         scores = self._straight.scores(self.encoder, self.block, built(self.decoder), features, graph, nodes)
         return super().outputs_of(features, graph, nodes) if scores is None else scores
 
+    def release(self) -> None:
+        self._straight = Straight()
+
     def readout(self, z: Tensor) -> Tensor:
         """``[n, outputs]`` of some of the points of :meth:`embed`."""
         return built(self.decoder)(z)

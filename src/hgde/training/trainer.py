@@ -202,6 +202,7 @@ class Trainer:
             self._save()  # before the best weights are put in: a run with more epochs goes on from the last ones
         self.learner.load_state_dict(self.best)
         self.learner.eval()
+        self.learner.model.release()
         with torch.no_grad():
             if self.settings.calibrate:
                 self._calibrate()

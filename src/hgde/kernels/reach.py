@@ -20,6 +20,7 @@ from hgde.kernels.cpu.layout import laid_out, layout_of, narrow
 
 Array = np.ndarray[Any, Any]
 
+
 @dataclass(frozen=True, eq=False)
 class Reach:
     """``rows [n]``: the nodes within reach, by distance, those asked for first and as given.  ``edges``: which edge of

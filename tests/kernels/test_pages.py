@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 
@@ -54,6 +56,39 @@ def test_without_huge_pages_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(pages, "_system", None)
     large = pages.settle(pages.settle(pages.empty_like(torch.ones(4, pages.SMALLEST))))
     assert large.shape == (4, pages.SMALLEST)
+
+
+@pytest.fixture
+def limit() -> Iterator[None]:
+    before = pages.most_kept
+    yield
+    pages.keep_at_most(before)
+
+
+@pytest.mark.usefixtures("limit")
+def test_large_arrays_that_were_freed_come_again() -> None:
+    pages.keep_at_most(2 * pages.SMALLEST_KEPT)
+    shape = (4, pages.SMALLEST_KEPT // 16)
+    first = pages.empty(shape, torch.float32)
+    place, part = first.data_ptr(), first[1]
+    del first
+    other = pages.empty(shape, torch.float32)
+    assert other.data_ptr() != place, "a part of the first is still in use"
+    del part
+    again = pages.empty(shape[::-1], torch.float32)
+    assert (again.data_ptr(), again.shape) == (place, shape[::-1])
+
+
+@pytest.mark.usefixtures("limit")
+def test_no_more_is_kept_than_a_limit() -> None:
+    pages.keep_at_most(3 * pages.SMALLEST_KEPT)
+    arrays = [pages.empty(pages.SMALLEST_KEPT + number, torch.uint8) for number in range(4)]
+    while arrays:
+        del arrays[0]
+    sizes = [kept.numel() for kept in pages._kept.values()]
+    assert sizes == [pages.SMALLEST_KEPT + 2, pages.SMALLEST_KEPT + 3]
+    pages.give_back()
+    assert not pages._kept
 
 
 def test_values_and_gradients_are_the_same_where_pages_move() -> None:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from hgde.kernels.cpu.pages import keep_at_most
 from hgde.kernels.cpu.threads import Room
 
 T = TypeVar("T")
@@ -28,11 +29,12 @@ _M_ARENA_MAX = -8
 
 
 def share_memory() -> None:
-    """Let all threads allocate from one place, where the C library allows it.
+    """Let all threads allocate from one place, where the C library allows it, and keep nothing that was freed.
 
     By default each thread has its own, and keeps what it freed to itself: with a thread for each piece a third more
     memory is held than is in use. One piece runs at a time, so nobody waits for the other's.
     """
+    keep_at_most(0)
     if sys.platform.startswith("linux"):
         import ctypes
 

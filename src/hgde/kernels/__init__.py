@@ -13,6 +13,7 @@ _HOMES = {
     "hgde.kernels.ahead": ("warm_up",),
     "hgde.kernels.backend": ("Backend", "get_backend", "set_backend"),
     "hgde.kernels.ball": ("FusedBall",),
+    "hgde.kernels.cpu.pages": ("give_back",),
     "hgde.kernels.linear": ("watch_linear_errors",),
     "hgde.kernels.ops": (
         "advance",
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from hgde.kernels.backend import get_backend as get_backend
     from hgde.kernels.backend import set_backend as set_backend
     from hgde.kernels.ball import FusedBall as FusedBall
+    from hgde.kernels.cpu.pages import give_back as give_back
     from hgde.kernels.linear import watch_linear_errors as watch_linear_errors
     from hgde.kernels.ops import advance as advance
     from hgde.kernels.ops import attend_steps as attend_steps

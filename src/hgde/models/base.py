@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from hgde.geometry import Curvature, Euclidean, Manifold
 from hgde.graph import Features, Graph
+from hgde.kernels import give_back
 from hgde.registry import Registry
 from hgde.sections import Section, SettingsError
 
@@ -134,6 +135,7 @@ class Model(nn.Module):
 
     def release(self) -> None:
         """Give back the memory that was kept from one epoch to the next; called when training is over."""
+        give_back()
 
     def penalty(self, features: Features, graph: Graph, outputs: Tensor) -> Tensor | None:
         """A term of the model's own to be added to the task's loss, ``None`` if it has none."""

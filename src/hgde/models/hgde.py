@@ -180,6 +180,7 @@ class HGDE(Model):
 
     def release(self) -> None:
         self._straight = Straight()
+        super().release()
 
     def readout(self, z: Tensor) -> Tensor:
         """``[n, outputs]`` of some of the points of :meth:`embed`."""

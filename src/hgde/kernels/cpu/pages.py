@@ -6,12 +6,17 @@ a processor remembers the places of. In pages of 2 MB an array is filled about f
 
 numpy asks for its own arrays; torch does not. The request is a hint: values are not touched, and elsewhere than on
 Linux nothing is done.
+
+Arrays too large for the C library to keep go back to the system when they are freed, which clears them before they come
+again. So what :func:`empty` made of that size is kept when it is freed, and handed out to who next wants as much.
 """
 
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +26,10 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 SMALLEST = 1 << 22
 """Bytes below which an array is left alone, as numpy leaves it."""
+SMALLEST_KEPT = 1 << 25
+"""Bytes below which the C library keeps what is freed by itself."""
+most_kept = 1 << 31
+"""Bytes of freed arrays that are kept, the last ones."""
 _HUGEPAGE, _COLLAPSE = 14, 25
 """Linux's ``MADV_HUGEPAGE``, for pages not yet handed out, and ``MADV_COLLAPSE``, which moves those that are."""
 
@@ -36,6 +45,7 @@ def _page_size() -> int:
 _page = _page_size() if sys.platform == "linux" else 0
 _system = ctypes.CDLL(None) if _page else None
 _visited: WeakIdKeyDictionary = WeakIdKeyDictionary()
+_kept: dict[int, Tensor] = {}
 
 
 def _advise(tensor: Tensor, advice: int) -> None:
@@ -54,10 +64,53 @@ def empty(shape: Sequence[int] | int, dtype: torch.dtype) -> Tensor:
     >>> empty((2, 3), torch.float32).shape
     torch.Size([2, 3])
     """
+    size = math.prod(shape if isinstance(shape, Sequence) else (shape,)) * dtype.itemsize
+    if size >= SMALLEST_KEPT:
+        return _lend(size).view(dtype).view(shape)
     tensor = torch.empty(shape, dtype=dtype)
-    if tensor.numel() * tensor.element_size() >= SMALLEST:
+    if size >= SMALLEST:
         _advise(tensor, _HUGEPAGE)
     return tensor
+
+
+def _lend(size: int) -> Tensor:
+    """So many bytes, which come back when the last tensor on them is freed."""
+    fitting = (key for key, kept in list(_kept.items()) if kept.numel() == size)
+    # Another thread may have been faster.
+    store = next((kept for key in fitting if (kept := _kept.pop(key, None)) is not None), None)
+    if store is None:
+        store = torch.empty(size, dtype=torch.uint8)
+        _advise(store, _HUGEPAGE)
+    lent = store.numpy()
+    weakref.finalize(lent, _take_back, store).atexit = False
+    return torch.from_numpy(lent)
+
+
+def _take_back(store: Tensor) -> None:
+    _kept[id(store)] = store
+    while sum(kept.numel() for kept in list(_kept.values())) > most_kept:
+        _kept.pop(next(iter(_kept)), None)
+
+
+def give_back() -> None:
+    """Free what the operations keep for later arrays, of those that nobody uses any more.
+
+    >>> large = empty(1 << 25, torch.uint8)
+    >>> del large
+    >>> len(_kept)
+    1
+    >>> give_back()
+    >>> len(_kept)
+    0
+    """
+    _kept.clear()
+
+
+def keep_at_most(size: int) -> None:
+    """Change how many bytes of freed arrays are kept from now on."""
+    global most_kept
+    most_kept = size
+    give_back()
 
 
 def empty_like(tensor: Tensor) -> Tensor:

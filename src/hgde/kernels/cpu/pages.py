@@ -95,12 +95,13 @@ def _take_back(store: Tensor) -> None:
 def give_back() -> None:
     """Free what the operations keep for later arrays, of those that nobody uses any more.
 
-    >>> large = empty(1 << 25, torch.uint8)
+    >>> import torch
+    >>> from hgde.kernels import give_back
+    >>> from hgde.kernels.cpu import pages
+    >>> large = pages.empty(1 << 25, torch.uint8)
     >>> del large
-    >>> len(_kept)
-    1
     >>> give_back()
-    >>> len(_kept)
+    >>> len(pages._kept)
     0
     """
     _kept.clear()

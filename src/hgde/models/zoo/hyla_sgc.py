@@ -34,7 +34,7 @@ def _preset(width: int, hops: int, scale: float, lr: float, level: str = "featur
     return {
         "model": {"hyla_width": width, "hops": hops, "frequency": scale, "level": level},
         "training": {"lr": lr, "weight_decay": 0.0, "epochs": 100},
-        "preprocessing": {"normalise": "words"},
+        "preprocessing": {"normalise": "none"},
     }
 
 

@@ -8,6 +8,8 @@ import gc
 import math
 from pathlib import Path
 
+from hgde.kernels import give_back
+
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
@@ -32,6 +34,7 @@ class PeakMeter:
 
 def _give_back() -> None:
     """Return freed memory to the system, so that what is used again counts."""
+    give_back()  # of a training that was given up
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 

@@ -36,9 +36,8 @@ from hgde.kernels.weights import AttentionRule, EdgeWeights
 from hgde.models.block import HPDEBlock
 from hgde.models.layers import Encoder, NodeDecoder
 
-KEEP_BYTES = 1 << 31
-"""Larger buffers are given back between epochs. Pages given back are cleared by the system before they come again: a
-fifth of the time of `hrk4` on a graph of 20,000 nodes."""
+KEEP_BYTES = 1 << 27
+"""Larger buffers are given back between epochs; their arrays come again (:mod:`hgde.kernels.cpu.pages`)."""
 
 
 class _Path(Protocol):

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hgde.experiments.extras import with_legend
 from hgde.experiments.table import Comparison, Row
 from hgde.files import write_atomically
 from hgde.report.from_comparison import report_of_comparison
@@ -100,6 +101,9 @@ def footnotes(comparison: Comparison) -> list[str]:
         if row.changes:
             chosen = ", ".join(f"{path}={value}" for path, value in row.changes.items())
             lines.append(f"{row.name}, chosen in {row.trials} trials: {chosen}")
+        if row.extras:
+            lines.append(f"{row.name}, trained with: {', '.join(row.extras)}")
+    lines += with_legend(words for row in comparison.rows for words in row.extras)
     lines += comparison.notes
     for row in comparison.rows:
         lines += [f"{row.name} failed: {words}" for words in row.failures]

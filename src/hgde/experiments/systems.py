@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hgde.experiments.extras import EXTRAS
+from hgde.experiments.space import space_for
 from hgde.models.base import MODELS, Model
 from hgde.registry import RegistryError
 from hgde.sections import overlay
@@ -26,6 +28,7 @@ class System:
         name: what it is called.
         model: the model that is trained; ``None`` for a baseline that costs nothing, called by its name.
         changes: nested settings laid over the model's preset.
+        with_extras: whether it is trained with the extras of its task as well (:mod:`hgde.experiments.extras`).
         uses_graph, uses_features: what it looks at, for the advice that follows from a comparison.
     """
 
@@ -34,21 +37,40 @@ class System:
     changes: Mapping[str, Any] = field(default_factory=dict)
     uses_graph: bool = True
     uses_features: bool = True
+    with_extras: bool = False
 
     @property
     def is_trained(self) -> bool:
         return self.model is not None
+
+    @property
+    def learns_by_a_loss(self) -> bool:
+        """Whether there is anything to set about its training: label spreading is a model, and has none."""
+        return self.model is not None and any(one.path.startswith("training.") for one in space_for(self.model))
+
+    def changes_for(self, task: str) -> Mapping[str, Any]:
+        """What makes the system what it is, on a task."""
+        if not self.with_extras:
+            return self.changes
+        if task not in EXTRAS:
+            raise UnknownSystem(f"{self.name} is not there for {task}: there are extras for {' and '.join(EXTRAS)}")
+        return overlay(self.changes, {"task": {"name": task, **EXTRAS[task]}})
 
 
 FLAT = {"model": {"name": "hgde", "space": {"name": "euclidean"}}}
 VARIANTS = {
     "hgde-flat": System("hgde-flat", "hgde", FLAT),
     "hgde-e": System("hgde-e", "hgde", {"model": {"name": "hgde", "solver": {"name": "hrk4"}}}),
+    "hgde-plain": System(
+        "hgde-plain", "hgde", {"preset": "none", "model": {"name": "hgde", "solver": {"name": "hrk4"}}}
+    ),
     "hgde-i": System("hgde-i", "hgde", {"model": {"name": "hgde", "solver": {"name": "ham"}}}),
     "hgcn-att": System("hgcn-att", "hgcn", {"model": {"name": "hgcn", "attention": True}}),
     "hgcn-local": System("hgcn-local", "hgcn", {"model": {"name": "hgcn", "attention": True, "local": True}}),
 }
-"""Models with a few settings fixed, under a name of their own."""
+"""Models with a few settings fixed, under a name of their own; ``hgde-plain`` is without presets, so without extras."""
+PLUS = "+"
+"""At the end of a name: with extras."""
 
 _FEATURES_ALONE = ("mlp", "hnn", "logistic-regression", "feature-forest", "feature-likeness", "majority")
 _GRAPH_ALONE = (
@@ -56,20 +78,26 @@ _GRAPH_ALONE = (
     "preferential-attachment",
 )  # fmt: skip
 
-_MODELS = ("hgde", "hgde-flat", "gcn", "appnp", "gat", "mlp")
+_MODELS = ("hgde", "hgde-flat", "gcn", "gcn+", "appnp", "gat", "mlp")
+_WITHOUT_EXTRAS = tuple(name for name in _MODELS if not name.endswith(PLUS))
 USUAL = {
     "nodes": (*_MODELS, "label-propagation", "logistic-regression", "majority"),
     "links": (*_MODELS, "common-neighbours", "adamic-adar", "katz", "feature-forest"),
-    "regression": (*_MODELS, "label-propagation", "logistic-regression", "majority"),
-    "multilabel": (*_MODELS, "logistic-regression", "majority"),
+    "regression": (*_WITHOUT_EXTRAS, "label-propagation", "logistic-regression", "majority"),
+    "multilabel": (*_WITHOUT_EXTRAS, "logistic-regression", "majority"),
 }
 """What ``hgde compare`` compares when nobody says what."""
 
 
 def find_system(name: str) -> System:
-    """The system of that name: a variant above, a baseline that costs nothing, or any model."""
+    """A variant above, a baseline that costs nothing, or any model; a name with a plus is that system with extras."""
     if name in VARIANTS:
         return VARIANTS[name]
+    if name.endswith(PLUS):
+        plain = find_system(name.removesuffix(PLUS))
+        if not plain.learns_by_a_loss:
+            raise UnknownSystem(f"{plain.name} is not trained, so there is no {name}")
+        return replace(plain, name=name, with_extras=True)
     looks = {"uses_graph": name not in _FEATURES_ALONE, "uses_features": name not in _GRAPH_ALONE}
     if ":" not in name and name in BASELINES:
         return System(name, None, {}, **looks)
@@ -121,4 +149,4 @@ def settings_of(system: System, given: Mapping[str, Any], data: str, task: str) 
     """Nested settings of a system on data: its preset, its own changes, then what was given for all systems."""
     if system.model is None:
         return dict(given)
-    return overlay(overlay(preset_of(system.model, data, task), system.changes), given)
+    return overlay(overlay(preset_of(system.model, data, task), system.changes_for(task)), given)

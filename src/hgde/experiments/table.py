@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from hgde.experiments.extras import extras_of
 from hgde.experiments.jobs import Done
 from hgde.experiments.search import Found
 from hgde.experiments.stats import Paired, Place, Spread, holm, paired_test
@@ -39,6 +40,8 @@ class Row:
     trials: int = 0
     settings: dict[str, Any] = field(default_factory=dict)
     changes: dict[str, Any] = field(default_factory=dict)
+    extras: list[str] = field(default_factory=list)
+    """What it was trained with besides its loss (:mod:`hgde.experiments.extras`)."""
     test_per_train: float = 0.0
     also: dict[str, float] = field(default_factory=dict)
     """Means of the other metrics of the test part, as they are."""
@@ -80,6 +83,7 @@ class Row:
             "distortion": self.distortion,
             "trials": self.trials,
             "changes": self.changes,
+            "extras": self.extras,
             "failures": self.failures,
             "scores": [{"split": s, "seed": k, "score": v} for (s, k), v in self.scores.items()],
         }
@@ -164,6 +168,8 @@ def make_row(system: System, outcomes: Sequence[Done], expected: int, found: Fou
         sizes = values[0]["sizes"]
         row.test_per_train = sizes["test"] / max(1, sizes["train"])
         row.settings = dict(results[0][0].job.settings)
+        if system.is_trained:
+            row.extras = extras_of(row.settings, {v.get("preset") for v in values})
     if found is not None:
         row.trials = len(found.trials)
         row.changes = dict(found.best.changes) if found.best is not None else {}

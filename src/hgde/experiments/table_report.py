@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Sequence
 
 from hgde.experiments.compare_report import count
+from hgde.experiments.extras import with_legend
 from hgde.experiments.headlines import LEVEL, MARK, headline
 from hgde.experiments.stats import UNDECIDED, verdict
 from hgde.experiments.table import Row
@@ -19,7 +20,8 @@ Pairs = Sequence[tuple[Cell, Row]]
 def page(table: Table, cells: Pairs) -> str:
     """Markdown for whatever cells there are."""
     said = headline(table, cells)
-    lines = [f"# {table.title}", "", table.text, "", *([MARK + said, ""] if said else []), _budget(table, cells), ""]
+    lines = [f"# {table.title}", "", table.text, "", *([MARK + said, ""] if said else []), _budget(table, cells)]
+    lines += [*_legend(cells), ""]
     if table.kind == "cost":
         lines += _cost(table, cells)
     elif table.kind == "peers":
@@ -68,6 +70,17 @@ def _budget(table: Table, cells: Pairs) -> str:
     )
 
 
+def _legend(cells: Pairs) -> list[str]:
+    """What the extras of any row are."""
+    said = with_legend(words for _, row in cells for words in row.extras)
+    if not said:
+        return []
+    return [
+        "",
+        f"Extras, beside training on the loss: {'; '.join(said)}. A name with a plus is that system with extras.",
+    ]
+
+
 def _at_most(length: Length | None) -> str:
     return "" if length is None else f" of at most {length.epochs} epochs, {length.patience} without improvement"
 
@@ -92,6 +105,8 @@ def _section(table: Table, data: Data, cells: Pairs) -> list[str]:
         head += ["published", "difference", "verdict"]
     shows_more = any("macro_f1" in row.also for _, row in cells)
     head += ["macro F1", "calibration error"] if shows_more else []
+    shows_extras = any(row.extras for _, row in cells)
+    head += ["extras"] if shows_extras else []
     # No times: runs share their machine with one another and with other work. The table of cost has them.
     head += ["parameters"]
     lines = ["", f"## {data.title}", "", *_own_budget(table, data)]
@@ -112,6 +127,8 @@ def _section(table: Table, data: Data, cells: Pairs) -> list[str]:
         if shows_more:
             line += [_number(100 * row.also.get("macro_f1", math.nan), 1)]
             line += [_number(row.also.get("calibration_error", math.nan), 3)]
+        if shows_extras:
+            line.append(", ".join(dict.fromkeys(words for _, each in own.values() for words in each.extras)))
         line += [count(row.parameters)]
         lines.append("| " + " | ".join(line) + " |")
     return lines

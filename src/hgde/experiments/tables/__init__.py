@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hgde.experiments.stats import Place
-from hgde.experiments.systems import System, UnknownSystem, find_system, preset_of, settings_of
+from hgde.experiments.systems import PLUS, System, UnknownSystem, find_system, preset_of, settings_of
 from hgde.experiments.work import Length
 from hgde.models.base import MODELS
 from hgde.pipeline.settings import make_settings
@@ -25,7 +25,16 @@ from hgde.tasks.metrics import PAIRS
 
 FOLDER = Path(__file__).parent
 NAMES = ("nodes", "links", "depth", "hetero", "few-labels", "cost", "peers", "defaults", "curvature")
-_SLOW = {"hgde-i": 6.0, "hgde-e": 4.0, "hgcn-local": 8.0, "lgcn": 4.0, "dense-gat": 8.0, "blend": 6.0, "mlp": 0.5}
+_SLOW = {
+    "hgde-i": 6.0,
+    "hgde-e": 4.0,
+    "hgde-plain": 4.0,
+    "hgcn-local": 8.0,
+    "lgcn": 4.0,
+    "dense-gat": 8.0,
+    "blend": 6.0,
+    "mlp": 0.5,
+}
 """How much slower than a GCN, roughly; only the order of the cells follows from it."""
 LONG_RUN = 60.0
 SEEDS_OF_LONG_RUNS = 5
@@ -166,13 +175,14 @@ class Table:
                 yield Cell(self.name, data, protocol, system, settings, published, by_default)
 
     def _system(self, name: str) -> System | None:
-        own = self.own_systems.get(name)
+        own = self.own_systems.get(name.removesuffix(PLUS))
         try:
             if own is None:
                 return find_system(name)
             model = str(own["model"])
             MODELS.get(model)
-            return System(name, model, overlay({"model": {"name": model}}, own.get("settings", {})))
+            changes = overlay({"model": {"name": model}}, own.get("settings", {}))
+            return System(name, model, changes, with_extras=name.endswith(PLUS))
         except (UnknownSystem, ValueError):
             return None
 
@@ -185,7 +195,7 @@ class Table:
             printed = _read("hgde").get(data.name.partition("_")[0].partition("-")[0], {})
             if printed:
                 settings = overlay({**printed, "preset": "none"}, {"model": {"name": "hgde", **printed["model"]}})
-        settings = overlay(overlay(settings, system.changes), given)
+        settings = overlay(overlay(settings, system.changes_for(data.task)), given)
         return settings if data.depth is None else _at_depth(system.model, settings, data.depth)
 
     def _published(self, name: str, data: Data) -> tuple[float, float | None] | None:

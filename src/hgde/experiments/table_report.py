@@ -95,7 +95,10 @@ def _own_budget(table: Table, data: Data) -> list[str]:
         words.append(f"runs{_at_most(data.longest_run)}")
     if data.searched_apart and table.searched is not None:
         words.append("a search for each protocol, since their inputs differ")
-    return [f"Here, for all systems: {'; '.join(words)}.", ""] if words else []
+    said = [f"Here, for all systems: {'; '.join(words)}."] if words else []
+    if data.without:
+        said.append(f"Not run here, for the time it would take: {', '.join(data.without)}.")
+    return [" ".join(said), ""] if said else []
 
 
 def _section(table: Table, data: Data, cells: Pairs, whole: Collection[Column]) -> list[str]:

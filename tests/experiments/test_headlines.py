@@ -38,6 +38,14 @@ def test_an_unfinished_cell_does_not_count():
     assert "In short" not in page(table, unfinished)
 
 
+def test_the_best_of_a_column_stands_out_where_the_column_is_whole():
+    systems = load_table("nodes").systems
+    scores = {("cora", name): 70.0 for name in systems} | {("citeseer", name): 50.0 for name in systems[1:]}
+    table, cells = filled("nodes", scores | {("cora", "hgde-e"): 86.0, ("citeseer", "gcn"): 80.0})
+    lines = page(table, cells).splitlines()
+    assert [line.split(" | ")[0] for line in lines if "**8" in line] == ["| hgde-e"]
+
+
 def test_peers_within_two_points():
     said = headline(*filled("peers", {("cora", "gcn"): 82.0, ("cora", "gat"): 79.0, ("cora", "gcnii"): 90.0}))
     assert said == "1 of 3 within 2 points of the authors' code, 1 above."

@@ -273,3 +273,11 @@ def test_a_column_may_have_lengths_and_searches_of_its_own(tmp_path):
     page = (tmp_path / "small.md").read_text()
     assert "Here, for all systems: trials of at most 2 epochs" in page
     assert "a search for each protocol" in page
+
+
+def test_a_column_may_leave_systems_out_and_says_so(tmp_path):
+    content = {**SMALL, "data": {key: {**value, "without": ["gcn"]} for key, value in SMALL["data"].items()}}
+    table = make_table("small", content)
+    assert [cell.system.name for cell in table.cells()] == ["label-propagation"]
+    reproduce(table, tmp_path, workers=0)
+    assert "Not run here, for the time it would take: gcn." in (tmp_path / "small.md").read_text()

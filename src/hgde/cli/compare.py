@@ -23,7 +23,9 @@ def compare(
     models: Annotated[
         str | None,
         typer.Option(
-            "--models", help="Systems to compare, such as hgde,gcn,label-propagation (default: a small selection)."
+            "--models",
+            help="Systems to compare, such as hgde,gcn,label-propagation (default: a small selection). "
+            "gcn+: a GCN trained with what HGDE's presets add to training.",
         ),
     ] = None,
     trials: Annotated[int, typer.Option("--trials", min=1, help="Settings tried per system; 1: presets only.")] = 8,

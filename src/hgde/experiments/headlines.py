@@ -13,6 +13,7 @@ from hgde.experiments.table import Row
 from hgde.experiments.tables import Cell, Table
 
 Pairs = Sequence[tuple[Cell, Row]]
+Column = tuple[str, str]
 MARK = "**In short:** "
 
 LEVEL = 2.0
@@ -21,10 +22,24 @@ LEVEL = 2.0
 
 def headline(table: Table, cells: Pairs) -> str:
     """The sentence; empty while nothing is finished."""
-    finished = [(cell, row) for cell, row in cells if row.scores and len(row.scores) >= row.expected]
+    finished = _finished(cells)
     if not finished:
         return ""
     return _BY_KIND[table.kind](finished) if table.kind in _BY_KIND else _scores(table, finished)
+
+
+def whole_columns(table: Table, cells: Pairs) -> set[Column]:
+    """Columns, as data and protocol, on which no system is still to be run: only these have a best one."""
+    done = Counter(column_of(cell) for cell, _ in _finished(cells))
+    return {column for column, count in Counter(map(column_of, table.cells())).items() if 1 < done[column] == count}
+
+
+def column_of(cell: Cell) -> Column:
+    return cell.data.key, cell.protocol
+
+
+def _finished(cells: Pairs) -> Pairs:
+    return [(cell, row) for cell, row in cells if row.scores and len(row.scores) >= row.expected]
 
 
 def headline_of(page: Path) -> str:
@@ -34,18 +49,15 @@ def headline_of(page: Path) -> str:
 
 
 def _scores(table: Table, cells: Pairs) -> str:
-    """The best system by column, and how many published figures are reached, HGDE's own and the others'.
-
-    A column on which some systems are still to be run has no best one.
-    """
-    columns: dict[tuple[str, str], list[tuple[float, str]]] = {}
+    """The best system by column, and how many published figures are reached, HGDE's own and the others'."""
+    whole, count = whole_columns(table, cells), len({column_of(cell) for cell in table.cells()})
+    columns: dict[Column, list[tuple[float, str]]] = {column: [] for column in whole}
     for cell, row in cells:
-        columns.setdefault(_column(cell), []).append((row.gain, cell.system.name))
-    expected = Counter(_column(cell) for cell in table.cells())
-    best = Counter(max(found)[1] for column, found in columns.items() if 1 < len(found) == expected[column])
-    said = [f"best of all: {_counted(best)} of {sum(best.values())} columns"] if best else []
-    if sum(best.values()) < len(expected):
-        said.append(f"{len(expected) - sum(best.values())} of {len(expected)} columns are not complete")
+        columns.get(column_of(cell), []).append((row.gain, cell.system.name))
+    best = Counter(max(found)[1] for found in columns.values())
+    said = [f"best of all: {_counted(best)} of {len(whole)} columns"] if best else []
+    if len(whole) < count:
+        said.append(f"{count - len(whole)} of {count} columns are not complete")
     for name, is_own in (("HGDE", True), ("the others", False)):
         verdicts = Counter(
             verdict(row.spread, cell.published)
@@ -56,10 +68,6 @@ def _scores(table: Table, cells: Pairs) -> str:
             counts = ", ".join(f"{verdicts[words]} {words}" for words in (REACHED, UNDECIDED, NOT_REACHED))
             said.append(f"published figures of {name}: {counts}")
     return "; ".join(said) + "." if said else ""
-
-
-def _column(cell: Cell) -> tuple[str, str]:
-    return cell.data.key, cell.protocol
 
 
 def _counted(names: Counter[str]) -> str:

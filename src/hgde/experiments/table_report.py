@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from hgde.experiments.compare_report import count
 from hgde.experiments.extras import with_legend
-from hgde.experiments.headlines import LEVEL, MARK, headline
+from hgde.experiments.headlines import LEVEL, MARK, Column, headline, whole_columns
 from hgde.experiments.stats import UNDECIDED, verdict
 from hgde.experiments.table import Row
 from hgde.experiments.tables import LONG_RUN, SEEDS_OF_LONG_RUNS, Cell, Data, Table
@@ -37,10 +37,11 @@ def page(table: Table, cells: Pairs) -> str:
             lines += curvature_lines(cells)
         if table.published:
             lines += _verdict_lines(cells)
+        whole = whole_columns(table, cells)
         for data in table.data:
             own = [(cell, row) for cell, row in cells if cell.data is data]
             if own:
-                lines += _section(table, data, own)
+                lines += _section(table, data, own, whole)
     lines += _failures(cells)
     return "\n".join(lines).rstrip() + "\n"
 
@@ -94,10 +95,13 @@ def _own_budget(table: Table, data: Data) -> list[str]:
         words.append(f"runs{_at_most(data.longest_run)}")
     if data.searched_apart and table.searched is not None:
         words.append("a search for each protocol, since their inputs differ")
-    return [f"Here, for all systems: {'; '.join(words)}.", ""] if words else []
+    said = [f"Here, for all systems: {'; '.join(words)}."] if words else []
+    if data.without:
+        said.append(f"Not run here, for the time it would take: {', '.join(data.without)}.")
+    return [" ".join(said), ""] if said else []
 
 
-def _section(table: Table, data: Data, cells: Pairs) -> list[str]:
+def _section(table: Table, data: Data, cells: Pairs, whole: Collection[Column]) -> list[str]:
     has_published = bool(table.published)
     metric = next((row.metric for _, row in cells if row.scores), "score").replace("_", " ")
     head = ["system", *(f"{metric}, {protocol}" for protocol in data.protocols), "s.e.", "runs"]
@@ -115,11 +119,12 @@ def _section(table: Table, data: Data, cells: Pairs) -> list[str]:
     for cell, row in cells:
         by_system.setdefault(cell.system.name, {})[cell.protocol] = (cell, row)
     best = {
-        protocol: max((row.spread.mean for cell, row in cells if cell.protocol == protocol and row.scores), default=0)
+        protocol: max(row.gain for cell, row in cells if cell.protocol == protocol)
         for protocol in data.protocols
+        if (data.key, protocol) in whole
     }
     for name, own in by_system.items():
-        shown = [_score(own.get(protocol), best[protocol]) for protocol in data.protocols]
+        shown = [_score(own.get(protocol), best.get(protocol)) for protocol in data.protocols]
         cell, row = own.get(data.protocols[0]) or next(iter(own.values()))
         line = [name, *shown, _number(row.spread.error, 2), f"{len(row.scores)}/{row.expected}"]
         if has_published:
@@ -134,14 +139,14 @@ def _section(table: Table, data: Data, cells: Pairs) -> list[str]:
     return lines
 
 
-def _score(pair: tuple[Cell, Row] | None, best: float) -> str:
+def _score(pair: tuple[Cell, Row] | None, best: float | None = None) -> str:
     if pair is None:
         return ""
     row = pair[1]
     if not row.scores:
         return "failed" if row.failures else "not yet"
     text = f"{row.spread.mean:.2f} ± {row.spread.std:.2f}"
-    return f"**{text}**" if row.spread.mean == best else text
+    return f"**{text}**" if row.gain == best else text
 
 
 def _beside_published(cell: Cell, row: Row) -> list[str]:
@@ -204,7 +209,7 @@ def _peers(cells: Pairs) -> list[str]:
     lines = ["| " + " | ".join(head) + " |", "| --- | --- | --- |" + " ---: |" * (len(head) - 3)]
     for cell, row in sorted(cells, key=lambda pair: pair[0].system.name):
         theirs, difference, _ = _beside_published(cell, row)
-        shown = [_score((cell, row), math.inf), _number(row.spread.error, 2), f"{len(row.scores)}/{row.expected}"]
+        shown = [_score((cell, row)), _number(row.spread.error, 2), f"{len(row.scores)}/{row.expected}"]
         metric = row.metric.replace("_", " ") if row.scores else ""
         line = [cell.system.name, cell.data.title, metric, *shown, theirs, difference, _is_level(cell, row)]
         lines.append("| " + " | ".join(line) + " |")

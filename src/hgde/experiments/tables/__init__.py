@@ -63,6 +63,8 @@ class Data:
     """In place of those of the table, for all systems alike."""
     searched_apart: bool = False
     """Whether each protocol has a search of its own in any case, because inputs differ between them."""
+    without: tuple[str, ...] = ()
+    """Systems of the table that are not run here; the page says so."""
 
     @property
     def task(self) -> str:
@@ -161,7 +163,7 @@ class Table:
     def _of(self, data: Data, protocol: str) -> Iterator[Cell]:
         kind = TASKS.get(data.task).kind
         for name in self.link_systems if kind == PAIRS and self.link_systems else self.systems:
-            system = self._system(name)
+            system = None if name in data.without else self._system(name)
             if system is None or (system.model is None and kind not in BASELINES.get(system.name).kinds):
                 continue
             given = overlay(data.settings, {"data": {"protocol": protocol}, "run": {"threads": 1}})
@@ -288,6 +290,7 @@ def _data(key: str, value: Mapping[str, Any], task: str) -> Data:
         key, value.get("title", key), settings, value.get("published"), tuple(value.get("protocols", ("clean",))),
         tuple(value.get("splits", (0,))), value.get("seeds", 1), value.get("weight", 1.0), value.get("depth"),
         _length(value, "longest_trial"), _length(value, "longest_run"), value.get("searched_apart", False),
+        tuple(value.get("without", ())),
     )  # fmt: skip
 
 

@@ -144,11 +144,10 @@ def test_what_the_partition_decides_cannot_be_given(made, tmp_path):
         settings_for(made[0], {"data": {"split": 3}})
 
 
-@pytest.mark.parametrize("name", ["labels", "own_readout"])
-def test_models_that_read_out_from_more_than_points_are_refused(made, tmp_path, name):
-    given = {"model": {name: True}, "preset": "none"}
-    with pytest.raises(PartitionError, match=r"leave out model\.labels and model\.own_readout"):
-        start_run(made[0], given, Ranks(), tmp_path / "run")
+@pytest.mark.parametrize(("section", "name"), [("task", "labels"), ("model", "own_readout")])
+def test_models_that_read_out_from_more_than_points_are_refused(made, tmp_path, section, name):
+    with pytest.raises(PartitionError, match=r"leave out task\.labels and model\.own_readout"):
+        start_run(made[0], {section: {name: True}, "preset": "none"}, Ranks(), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

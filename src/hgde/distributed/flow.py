@@ -26,7 +26,6 @@ from hgde.kernels.cpu.mapped import move_layout, moved
 from hgde.models import HGDE
 from hgde.models.layers import Encoder, HyperbolicLinear
 from hgde.solvers.control import agreeing
-from hgde.tasks import Learner
 
 
 class PieceFlow:
@@ -79,13 +78,13 @@ def embed(piece: Piece) -> Tensor:
         return model.block.integrate(PieceFlow(model.block.flow, z0, piece), [0.0, model.block.time]).final
 
 
-def hgde_of(learner: Learner) -> HGDE:
+def hgde_of(learner: torch.nn.Module) -> HGDE:
     model = learner.model
     if not isinstance(model, HGDE):
         raise PartitionError(f"only the model hgde runs on partitions, got {type(model).__name__}")
-    if not model.reads_out_each or learner.evidence is not None:
+    if not model.reads_out_each:
         raise PartitionError(
-            "on partitions nodes are read out from their points alone: leave out task.labels and model.own_readout, "
+            "on partitions nodes are read out from their points alone: leave out model.own_readout, "
             "or choose a preset without them, such as default"
         )
     return model

@@ -9,7 +9,7 @@ import torch
 from partitions import cut, hub_graph, prepared_for, settings_of, weights_after
 from thread_ranks import on_ranks
 
-from hgde.distributed import Partition, PartitionError, Ranks, start_run
+from hgde.distributed import Partition, PartitionError, Ranks, make_partition, start_run
 from hgde.distributed.cores import bind_to_cores
 from hgde.distributed.costs import costs_of
 from hgde.distributed.cutting import METHODS, CutError, assign
@@ -18,7 +18,9 @@ from hgde.distributed.lockstep import Lockstep, OutOfStep
 from hgde.distributed.plan import Cut, Plan
 from hgde.distributed.ranks import RankError
 from hgde.kernels.cpu.threads import lent
-from hgde.sections import SettingsError
+from hgde.pipeline.settings import make_settings
+from hgde.sections import SettingsError, overlay
+from hgde.tasks import TaskError
 
 
 @pytest.fixture
@@ -144,12 +146,26 @@ def test_what_the_partition_decides_cannot_be_given(made, tmp_path):
         settings_for(made[0], {"data": {"split": 3}})
 
 
-@pytest.mark.parametrize("name", ["labels", "own_readout"])
-def test_models_that_read_out_from_more_than_points_are_refused(made, tmp_path, name):
-    given = {"model": {name: True}, "preset": "none"}
-    with pytest.raises(PartitionError, match=r"leave out model\.labels and model\.own_readout"):
-        start_run(made[0], given, Ranks(), tmp_path / "run")
+def test_models_that_read_out_from_more_than_points_are_refused(made, tmp_path):
+    with pytest.raises(PartitionError, match=r"leave out model\.own_readout"):
+        start_run(made[0], {"model": {"own_readout": True}, "preset": "none"}, Ranks(), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("preset", "name"), [("default-agreeing", r"task\.consistency"), ("default-labels", r"task\.labels")]
+)
+def test_presets_that_ask_for_what_partitions_have_not_are_refused(made, preset, name):
+    with pytest.raises(PartitionError, match=rf"the preset {preset} is for training with {name}"):
+        settings_for(made[0], {"preset": preset})
+
+
+@pytest.mark.parametrize(("task", "name"), [("nodes", "labels"), ("links", "structure")])
+def test_a_graph_is_not_cut_for_what_partitions_have_not(tmp_path, task, name):
+    settings = settings_of(task)
+    settings = make_settings(overlay(settings.to_dict(), {"task": {"name": task, name: True}}))
+    with pytest.raises(TaskError, match=rf"task\.{name} is not supported on a partition"):
+        make_partition(tmp_path / "parts", prepared_for(settings), settings, pieces=2, method="contiguous")
 
 
 def test_other_models_are_refused(made):

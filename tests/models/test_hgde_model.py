@@ -207,7 +207,6 @@ CHANGES = {
     "state_dropout": {"state_dropout": 0.5},
     "start_distance": {"start_distance": 2.0},
     "hidden_dropout": {"hidden_dropout": 0.5},
-    "labels": {"labels": True},
     "own_readout": {"own_readout": True},
 }
 

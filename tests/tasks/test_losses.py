@@ -263,7 +263,7 @@ def test_links_are_learned_against_as_many_fresh_pairs():
             return points
 
     model = Points()
-    learner = Learner(model, task.head(model), None)
+    learner = Learner(model, task.head(model, 5), None)
     with randomness.use(generator):
         loss = task.loss(learner, problem)
     negatives = split.sample_training_negatives(edges.shape[1], torch.Generator().manual_seed(3))
@@ -287,7 +287,7 @@ def test_a_table_of_pairs():
     data = Dataset("ring", Graph.from_edges(ring, 30), torch.eye(30))
     problem = LinkPrediction.pose(data, LinkSettings(fermi_r=1.0, fermi_t=0.5), DataSettings())
     points, ids = logits(30, 2), np.arange(30) * 10
-    learner = Learner(Fixed(), problem.task.head(Fixed()), None).eval()
+    learner = Learner(Fixed(), problem.task.head(Fixed(), 5), None).eval()
     learner.temperature.fill_(2.0)
     table = problem.task.held_out_table(Predicted(learner, points, ids), problem)
     val, test = (problem.parts[name] for name in ("val", "test"))
@@ -323,12 +323,12 @@ def test_fermi_dirac_falls_with_squared_distance(learn):
 
 def test_settings_of_another_decoder_are_refused():
     model = SimpleNamespace(pair_decoder="dot", manifold=Euclidean())
-    assert type(LinkPrediction(LinkSettings()).head(model)).__name__ == "DotProduct"
-    chosen = LinkPrediction(LinkSettings(decoder="fermi-dirac", fermi_t=3.0)).head(model)
+    assert type(LinkPrediction(LinkSettings()).head(model, 5)).__name__ == "DotProduct"
+    chosen = LinkPrediction(LinkSettings(decoder="fermi-dirac", fermi_t=3.0)).head(model, 5)
     assert chosen.t == 3.0
     for name, value in (("fermi_r", 1.0), ("fermi_t", 2.0), ("learn_fermi", True)):
         with pytest.raises(SettingsError, match=f"task.{name} has no effect"):
-            LinkPrediction(LinkSettings(**{name: value})).head(model)
+            LinkPrediction(LinkSettings(**{name: value})).head(model, 5)
 
 
 def test_the_temperature_fits_the_validation_part():

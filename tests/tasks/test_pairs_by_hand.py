@@ -80,7 +80,7 @@ def test_links_look_around_when_asked(structure):
     problem = LinkPrediction.pose(data, LinkSettings(structure=structure), DataSettings()).with_features(torch.eye(30))
     model = Points(torch.randn(30, 2, generator=torch.Generator().manual_seed(0)))
     torch.manual_seed(0)
-    learner = Learner(model, problem.task.head(model), None).eval()
+    learner = Learner(model, problem.task.head(model, 5), None).eval()
     assert isinstance(learner.head, WithStructure) == structure
     part = problem.parts["test"]
     points = learner.outputs(problem.inputs, problem.graph)

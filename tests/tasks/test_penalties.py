@@ -62,7 +62,7 @@ def posed(kind):
 
 
 def loss_of(model, problem):
-    learner = Learner(model, problem.task.head(model), None if problem.task.kind == "pairs" else 2).double().train()
+    learner = Learner(model, problem.task.head(model, 5), None if problem.task.kind == "pairs" else 2).double().train()
     with randomness.use(torch.Generator().manual_seed(2)):
         return problem.task.loss(learner, problem)
 

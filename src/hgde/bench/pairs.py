@@ -100,14 +100,15 @@ def linear(quick: bool) -> Iterator[Row]:
     )  # fmt: skip
 
 
-def _learner(data: Citations, changes: dict[str, Any], outputs: int | None, head: Callable[[Any], nn.Module]) -> Any:
+def _learner(data: Citations, changes: dict[str, Any], outputs: int | None, task: Any = None) -> Any:
     from hgde.models import HGDE, Shape
     from hgde.sections import build
-    from hgde.tasks.base import Learner
+    from hgde.tasks.base import Learner, SelectNodes
 
     model = HGDE(build(HGDE.Settings, changes), Shape(int(data.features.shape[1]), data.graph.num_nodes, outputs))
     model.prepare(data.graph)
-    return Learner(model, head(model), outputs).train()
+    head = SelectNodes() if task is None else task.head(model, data.graph.num_nodes)
+    return Learner(model, head, outputs).train()
 
 
 def _trained(learner: Any, loss: Callable[[], Tensor]) -> Callable[[], None]:
@@ -127,9 +128,7 @@ def _trained(learner: Any, loss: Callable[[], Tensor]) -> Callable[[], None]:
 
 
 def node_epoch(data: Citations, changes: dict[str, Any]) -> Callable[[], None]:
-    from hgde.tasks.base import SelectNodes
-
-    learner = _learner(data, changes, int(data.labels.max()) + 1, lambda model: SelectNodes())
+    learner = _learner(data, changes, int(data.labels.max()) + 1)
     truth = data.labels[data.train]
     return _trained(learner, lambda: nn.functional.cross_entropy(learner(data.features, data.graph, data.train), truth))
 
@@ -141,7 +140,7 @@ def link_epoch(data: Citations, changes: dict[str, Any]) -> Callable[[], None]:
     from hgde.tasks.links import LinkPrediction, LinkSettings
 
     task, split = LinkPrediction(LinkSettings()), link_split(data.graph, seed=0)
-    learner = _learner(data, changes, None, task.head)
+    learner = _learner(data, changes, None, task)
     ones = torch.ones(split.train_pos.shape[1], dtype=torch.int64)
     problem = Problem(task, split.graph, {"train": Part(split.train_pos, ones)}, "", "", data.features, split)
     return _trained(learner, lambda: task.loss(learner, problem))

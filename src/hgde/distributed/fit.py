@@ -29,7 +29,7 @@ from hgde.pipeline.prepare import build_learner, number_type, versions
 from hgde.pipeline.presets import AUTO, NONE, with_preset
 from hgde.pipeline.settings import Settings, make_settings
 from hgde.registry import untrusted
-from hgde.sections import SettingsError, overlay
+from hgde.sections import NAME, SettingsError, overlay
 from hgde.tasks import Learner, Task
 from hgde.tasks.metrics import PAIRS
 from hgde.training import checkpoint
@@ -64,6 +64,14 @@ def settings_for(partition: Partition, given: Mapping[str, Any]) -> Settings:
     if name is None:
         return settings
     chosen = with_preset(settings, name)
+    asked = {key: value for key, value in settings.model.entry.preset(name).get("task", {}).items() if key != NAME}
+    other = [key for key, value in asked.items() if partition.facts["settings"]["task"].get(key) != value]
+    if other:
+        wanted = ", ".join(f"task.{key}" for key in other)
+        raise PartitionError(
+            f"the preset {name} is for training with {wanted}, which is not there on a partition; choose another one "
+            "(--preset)"
+        )
     kept = overlay(chosen.to_dict(), {part: partition.facts["settings"][part] for part in FIXED})
     made = make_settings(kept, lenient=True)
     object.__setattr__(made, "_given", chosen.given)

@@ -84,7 +84,7 @@ def hgde_of(learner: torch.nn.Module) -> HGDE:
         raise PartitionError(f"only the model hgde runs on partitions, got {type(model).__name__}")
     if not model.reads_out_each:
         raise PartitionError(
-            "on partitions nodes are read out from their points alone: leave out model.labels and model.own_readout, "
+            "on partitions nodes are read out from their points alone: leave out model.own_readout, "
             "or choose a preset without them, such as default"
         )
     return model

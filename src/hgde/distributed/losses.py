@@ -16,7 +16,7 @@ from hgde.tasks.metrics import PAIRS
 
 def refuse_unsupported(task: Task) -> None:
     """Settings of a task whose loss is no sum over items."""
-    for name in ("consistency", "hidden_edges", "structure"):
+    for name in ("consistency", "labels", "hidden_edges", "structure"):
         if getattr(task.options, name, 0):
             raise TaskError(f"task.{name} is not supported on a partition; leave it out")
 

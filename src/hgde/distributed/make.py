@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from hgde.distributed.cutting import assign, default_pieces
+from hgde.distributed.losses import refuse_unsupported
 from hgde.distributed.partition import Array, Partition, Writer
 from hgde.graph import Features, Graph, SparseFeatures
 from hgde.pipeline.fitted import node_ids
@@ -86,6 +87,7 @@ def make_partition(
     ...     make_partition(f"{folder}/parts", prepare(settings), settings, pieces=2, method="contiguous").starts[-1]
     40
     """
+    refuse_unsupported(prepared.problem.task)
     writer = Writer(path)
     problem, graph = prepared.problem, prepared.problem.graph
     indptr, indices = graph.indptr.numpy(), graph.indices.numpy()

@@ -11,7 +11,7 @@ from typing import Any
 
 from hgde.experiments.following import Follower
 from hgde.experiments.jobs import Crew, Job, hired, run_jobs
-from hgde.experiments.places import at_place, choose_places, key_of, open_for
+from hgde.experiments.places import at_place, choose_places, key_of, labels_are_many, open_for
 from hgde.experiments.search import Found, Search, search_all
 from hgde.experiments.space import space_for
 from hgde.experiments.stats import Place
@@ -70,11 +70,14 @@ def compare(request: Request, out: Path, follower: Follower | None = None) -> Co
     settings = make_settings(given)
     task, data = settings.task.name, settings.data.name if settings.data.edges is None else ""
     systems = [find_system(name) for name in request.systems] or usual_systems(task)
-    _, at_hand = open_for(settings)
+    dataset, at_hand = open_for(settings)
     places = choose_places(at_hand, request.splits, request.seeds)
     _claim(out, given)
     store = Store(out / "runs")
-    base = {system.name: _with_few_threads(settings_of(system, given, data, task)) for system in systems}
+    many = any(system.with_extras for system in systems) and labels_are_many(dataset, settings)
+    base = {
+        system.name: _with_few_threads(settings_of(system, given, data, task, many_labels=many)) for system in systems
+    }
 
     with hired(request.workers) as crew:
         return _run(request, systems, base, places, store, out, crew, began, follower)

@@ -11,23 +11,44 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hgde.experiments.space import lookup
+from hgde.models.presets import MANY
 from hgde.pipeline.presets import AUTO, NONE, with_preset
 from hgde.pipeline.settings import make_settings
 
-EXTRAS: dict[str, dict[str, Any]] = {
-    "nodes": {"consistency": 1.0},
-    "links": {"hidden_edges": 0.2, "structure": True},
-}
-"""Settings of a task that HGDE's presets have, and that every model can be trained with."""
+AGREEING: dict[str, Any] = {"task": {"name": "nodes", "consistency": 1.0}}
+READING: dict[str, Any] = {"task": {"name": "nodes", "labels": True}, "training": {"averaging": 0.95}}
+HIDING: dict[str, Any] = {"task": {"name": "links", "hidden_edges": 0.2, "structure": True}}
+"""What HGDE's presets have, and every model can be trained with: for few labels, for many, and for links."""
+
+
+def extras_for(task: str, *, many_labels: bool = False) -> dict[str, Any]:
+    """Nested settings of the extras of a task.
+
+    Labels are read where there are many, as HGDE's own candidates do: where few nodes have one, hardly a training node
+    sees any, and a model that learned to read them from those loses by it.
+
+    >>> extras_for("nodes", many_labels=True)["task"]
+    {'name': 'nodes', 'labels': True}
+
+    Raises:
+        KeyError: if there are none for the task.
+    """
+    return {"nodes": READING if many_labels else AGREEING, "links": HIDING}[task]
+
+
+def has_many_labels(labelled: int, num_nodes: int) -> bool:
+    """Whether so many training nodes count as many."""
+    return labelled >= MANY * num_nodes
+
 
 WORDS = {
     "task.consistency": "agreement",
     "task.hidden_edges": "hidden edges",
     "task.structure": "pair structure",
-    "model.labels": "labels read",
+    "task.labels": "labels read",
     "training.averaging": "averaged",
 }
-"""How tables call them. Reading labels is a part of HGDE's model; others cannot be given it."""
+"""How tables call them."""
 
 LEGEND = {
     "agreement": "two passes with dropout of their own are drawn to the same answer, on all nodes",

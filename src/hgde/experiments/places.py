@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from hgde.data import Dataset, open_dataset
+from hgde.experiments.extras import has_many_labels
 from hgde.experiments.stats import Place
 from hgde.pipeline.settings import Settings
 from hgde.tasks import TASKS
-from hgde.tasks.metrics import PAIRS
+from hgde.tasks.metrics import CLASSES, PAIRS
 
 RUNS = 5
 
@@ -37,6 +39,16 @@ def open_for(settings: Settings) -> tuple[Dataset, int | None]:
     """The data set, and how many splits it has."""
     dataset = open_dataset(settings.data)
     return dataset, splits_at_hand(dataset, settings)
+
+
+def labels_are_many(dataset: Dataset, settings: Settings) -> bool:
+    """Whether the training part holds so many of the nodes that reading labels pays; of links, never."""
+    if TASKS.get(settings.task.name).kind != CLASSES:
+        return False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # whoever trains is told
+        problem = settings.task.entry.pose(dataset, settings.task.options, settings.data)
+    return has_many_labels(problem.parts["train"].size, problem.graph.num_nodes)
 
 
 def at_place(given: dict[str, Any], place: Place) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hgde.experiments.extras import EXTRAS
+from hgde.experiments.extras import extras_for
 from hgde.experiments.space import space_for
 from hgde.models.base import MODELS, Model
 from hgde.registry import RegistryError
@@ -48,13 +48,14 @@ class System:
         """Whether there is anything to set about its training: label spreading is a model, and has none."""
         return self.model is not None and any(one.path.startswith("training.") for one in space_for(self.model))
 
-    def changes_for(self, task: str) -> Mapping[str, Any]:
+    def changes_for(self, task: str, *, many_labels: bool = False) -> Mapping[str, Any]:
         """What makes the system what it is, on a task."""
         if not self.with_extras:
             return self.changes
-        if task not in EXTRAS:
-            raise UnknownSystem(f"{self.name} is not there for {task}: there are extras for {' and '.join(EXTRAS)}")
-        return overlay(self.changes, {"task": {"name": task, **EXTRAS[task]}})
+        try:
+            return overlay(self.changes, extras_for(task, many_labels=many_labels))
+        except KeyError:
+            raise UnknownSystem(f"{self.name} is not there for {task}: there are extras for nodes and links") from None
 
 
 FLAT = {"model": {"name": "hgde", "space": {"name": "euclidean"}}}
@@ -145,8 +146,11 @@ def preset_of(model: str, data: str, task: str) -> dict[str, Any]:
     return overlay(values, {"preset": kept, "model": {"name": model, **values.get("model", {})}})
 
 
-def settings_of(system: System, given: Mapping[str, Any], data: str, task: str) -> dict[str, Any]:
+def settings_of(
+    system: System, given: Mapping[str, Any], data: str, task: str, *, many_labels: bool = False
+) -> dict[str, Any]:
     """Nested settings of a system on data: its preset, its own changes, then what was given for all systems."""
     if system.model is None:
         return dict(given)
-    return overlay(overlay(preset_of(system.model, data, task), system.changes_for(task)), given)
+    changes = system.changes_for(task, many_labels=many_labels)
+    return overlay(overlay(preset_of(system.model, data, task), changes), given)

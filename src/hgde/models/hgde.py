@@ -14,7 +14,6 @@ from hgde.graph import Features, Graph, SparseFeatures
 from hgde.kernels import warm_up
 from hgde.models.base import MODELS, Model, Shape, built
 from hgde.models.block import HPDEBlock
-from hgde.models.evidence import LabelEvidence
 from hgde.models.layers import Encoder, NodeDecoder
 from hgde.models.presets import (
     FEW_LABELS,
@@ -83,9 +82,6 @@ class HGDESettings(Section):
         "Also read out a node's own encoded features, separately from what it received along its "
         "edges; for classes and values.",
     )
-    labels: bool = setting(
-        False, "Also use the training labels around a node, except its own; for classes, on the training graph."
-    )
 
 
 @MODELS.register("hgde")
@@ -143,12 +139,6 @@ class HGDE(Model):
             if shape.outputs is None:
                 raise SettingsError("own_readout has no effect: links are decoded from the points; leave it out")
             self.own_decoder = NodeDecoder(width, shape.outputs, target, settings.hidden_dropout)
-        self.evidence: LabelEvidence | None = None
-        if settings.labels:
-            if shape.outputs is None:
-                raise SettingsError("labels has no effect: links are predicted without labels; leave it out")
-            self.evidence = LabelEvidence(shape.num_nodes, shape.outputs)
-        self._graph: Graph | None = None
         self._straight = Straight()
 
     @classmethod
@@ -189,13 +179,11 @@ class HGDE(Model):
     def forward(self, features: Features, graph: Graph) -> Tensor:
         start = self.encoder(features)
         scores = self.readout(self.block(start, graph))
-        if self.own_decoder is not None:
-            scores = scores + self.own_decoder(start)
-        return scores if self.evidence is None else scores + self.evidence(graph)
+        return scores if self.own_decoder is None else scores + self.own_decoder(start)
 
     @property
     def reads_out_each(self) -> bool:
-        return self.evidence is None and self.own_decoder is None
+        return self.own_decoder is None
 
     def trajectory(self, features: Features, graph: Graph) -> tuple[list[float], Tensor]:
         """Times ``0, step, ..., T`` and the states there, ``[times, N, coordinates]``."""
@@ -215,11 +203,6 @@ class HGDE(Model):
 
     def prepare(self, graph: Graph) -> None:
         self.block.flow.diffusivity.prepare(graph)
-        self._graph = graph
-
-    def observe(self, targets: Tensor, nodes: Tensor) -> None:
-        if self.evidence is not None:
-            self.evidence.observe(built(self._graph), targets, nodes)
 
     def curvatures(self) -> dict[str, float]:
         """The magnitudes ``c`` of encoder and diffusion; the parts of a product are numbered from 1."""

@@ -66,8 +66,9 @@ PLAIN: dict[str, Preset] = {
 
 def _with_labels(preset: Preset, training: Mapping[str, Any] | None = None, **model: Any) -> Preset:
     return {
-        "model": {**preset["model"], "labels": True, **model},
+        "model": {**preset["model"], **model},
         "training": {**preset["training"], **_AVERAGED, **(training or {})},
+        "task": {"name": "nodes", "labels": True},
     }
 
 

@@ -62,7 +62,7 @@ def build_learner(settings: Settings, task: Task, shape: Shape, generator: torch
     """A fresh learner, its weights drawn from the generator, on the CPU."""
     with randomness.use(generator, reroute=True):
         model: Model = settings.model.entry(settings.model.options, shape)
-        learner = Learner(model, task.head(model), shape.outputs)
+        learner = Learner(model, task.head(model, shape.num_nodes), shape.outputs)
     return learner.to(number_type(settings))
 
 

@@ -23,6 +23,7 @@ from hgde.graph import Features, Graph
 from hgde.models.base import Model
 from hgde.registry import Registry
 from hgde.sections import Section
+from hgde.tasks.evidence import LabelEvidence
 from hgde.tasks.metrics import METRICS, VALUES, Metric, fitting, metric_for
 
 Scores = dict[str, float]
@@ -138,9 +139,14 @@ class Learner(nn.Module):
     def __init__(self, model: Model, head: nn.Module, outputs: int | None) -> None:
         super().__init__()
         self.model, self.head, self.wants_points = model, head, outputs is None
-        self._selects_early = model.reads_out_each
+        self._selects_early = model.reads_out_each and self.evidence is None
         self.has_penalty = type(model).penalty is not Model.penalty
         self.register_buffer("temperature", torch.ones(()))
+
+    @property
+    def evidence(self) -> LabelEvidence | None:
+        """What the labels around a node say, where the task has it read."""
+        return self.head.evidence if isinstance(self.head, SelectWithLabels) else None
 
     def outputs(self, features: Features, graph: Graph) -> Tensor:
         """What the model gives for every node: ``[N, outputs]``, or points where pairs are compared."""
@@ -148,7 +154,16 @@ class Learner(nn.Module):
             points: Tensor = self.model.embed(features, graph)
             return points
         result: Tensor = self.model(features, graph)
+        if self.evidence is not None:
+            result = result + self.evidence(graph)
         return result if self.training else result / self.temperature
+
+    def observe(self, graph: Graph, part: Part) -> None:
+        """Work out, once before training, what the graph and the training part say."""
+        self.model.prepare(graph)
+        self.model.observe(part.truth, part.items)
+        if self.evidence is not None:
+            self.evidence.observe(graph, part.truth, part.items)
 
     def predict(self, outputs: Tensor, items: Tensor, graph: Graph | None = None) -> Tensor:
         """Predictions for some nodes or pairs, from the outputs of all nodes of a graph.
@@ -201,6 +216,14 @@ class SelectNodes(nn.Module):
         return outputs.index_select(0, nodes)
 
 
+class SelectWithLabels(SelectNodes):
+    """The head of classes that are also told by the labels around a node: the learner adds what these say."""
+
+    def __init__(self, num_nodes: int, classes: int) -> None:
+        super().__init__()
+        self.evidence = LabelEvidence(num_nodes, classes)
+
+
 class Task(ABC):
     """The question. Subclasses are registered and say which kind of predictions they make (see ``tasks.metrics``).
 
@@ -238,7 +261,8 @@ class Task(ABC):
     @abstractmethod
     def from_fitted(cls, options: Any, fitted: Mapping[str, Any]) -> Task: ...
 
-    def head(self, model: Model) -> nn.Module:
+    def head(self, model: Model, num_nodes: int) -> nn.Module:
+        """What turns a model's outputs into predictions for nodes or pairs of a graph of so many nodes."""
         return SelectNodes()
 
     def loss(self, learner: Learner, problem: Problem) -> Tensor:

@@ -131,7 +131,7 @@ class LinkPrediction(Task):
     def from_fitted(cls, options: LinkSettings, fitted: Mapping[str, Any]) -> LinkPrediction:
         return cls(options)
 
-    def head(self, model: Model) -> nn.Module:
+    def head(self, model: Model, num_nodes: int) -> nn.Module:
         chosen = self._decoder(model)
         decoder: PairDecoder = chosen.entry(chosen.options, model.manifold)
         return WithStructure(decoder) if self.options.structure else decoder

@@ -14,8 +14,20 @@ from torch import Tensor, nn
 from hgde.data import Dataset, DataWarning, looks_continuous
 from hgde.data.settings import DataSettings
 from hgde.data.splits import NodeSplit, node_split
+from hgde.models.base import Model
 from hgde.sections import Section, SettingsError, setting
-from hgde.tasks.base import TASKS, Learner, Part, Predicted, Problem, Scores, Table, Task, TaskError
+from hgde.tasks.base import (
+    TASKS,
+    Learner,
+    Part,
+    Predicted,
+    Problem,
+    Scores,
+    SelectWithLabels,
+    Table,
+    Task,
+    TaskError,
+)
 from hgde.tasks.metrics import CLASSES
 from hgde.tasks.parts import check_protocol, check_split, node_parts, part_column, refuse_pairs
 
@@ -44,6 +56,7 @@ class NodeSettings(Section):
         above=0,
         inert=lambda s: "consistency is 0" if s.consistency == 0 else None,
     )
+    labels: bool = setting(False, "Also use the training labels around a node, except its own; on the training graph.")
 
     def check(self) -> None:
         if self.class_weight not in ("none", "balanced"):
@@ -132,6 +145,9 @@ class NodeClassification(Task):
     def from_fitted(cls, options: NodeSettings, fitted: Mapping[str, Any]) -> NodeClassification:
         weights = fitted["class_weights"]
         return cls(options, list(fitted["classes"]), None if weights is None else torch.tensor(weights).double())
+
+    def head(self, model: Model, num_nodes: int) -> nn.Module:
+        return SelectWithLabels(num_nodes, self.outputs) if self.options.labels else super().head(model, num_nodes)
 
     def loss(self, learner: Learner, problem: Problem) -> Tensor:
         if self.options.consistency == 0:

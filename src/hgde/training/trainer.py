@@ -158,9 +158,7 @@ class Trainer:
             self._validate(0.0, 0)  # nothing to train: a model that only spreads labels
 
     def _prepare_model(self) -> None:
-        part = self.problem.parts["train"]
-        self.learner.model.prepare(self.problem.graph)
-        self.learner.model.observe(part.truth, part.items)
+        self.learner.observe(self.problem.graph, self.problem.parts["train"])
 
     @property
     def is_done(self) -> bool:

@@ -65,6 +65,8 @@ class Data:
     """Whether each protocol has a search of its own in any case, because inputs differ between them."""
     without: tuple[str, ...] = ()
     """Systems of the table that are not run here; the page says so."""
+    many_labels: bool = False
+    """Whether a fifth of the nodes or more are labelled, so that other extras fit (:mod:`hgde.experiments.extras`)."""
 
     @property
     def task(self) -> str:
@@ -173,7 +175,11 @@ class Table:
                 settings = _no_longer_than(settings, longest)
             published = self._published(name, data)
             if published is not None or self.kind != "peers":
-                by_default = {} if system.model is None else settings_of(system, given, "", data.task)
+                by_default = (
+                    {}
+                    if system.model is None
+                    else settings_of(system, given, "", data.task, many_labels=data.many_labels)
+                )
                 yield Cell(self.name, data, protocol, system, settings, published, by_default)
 
     def _system(self, name: str) -> System | None:
@@ -197,7 +203,7 @@ class Table:
             printed = _read("hgde").get(data.name.partition("_")[0].partition("-")[0], {})
             if printed:
                 settings = overlay({**printed, "preset": "none"}, {"model": {"name": "hgde", **printed["model"]}})
-        settings = overlay(overlay(settings, system.changes_for(data.task)), given)
+        settings = overlay(overlay(settings, system.changes_for(data.task, many_labels=data.many_labels)), given)
         return settings if data.depth is None else _at_depth(system.model, settings, data.depth)
 
     def _published(self, name: str, data: Data) -> tuple[float, float | None] | None:
@@ -290,7 +296,7 @@ def _data(key: str, value: Mapping[str, Any], task: str) -> Data:
         key, value.get("title", key), settings, value.get("published"), tuple(value.get("protocols", ("clean",))),
         tuple(value.get("splits", (0,))), value.get("seeds", 1), value.get("weight", 1.0), value.get("depth"),
         _length(value, "longest_trial"), _length(value, "longest_run"), value.get("searched_apart", False),
-        tuple(value.get("without", ())),
+        tuple(value.get("without", ())), value.get("many_labels", False),
     )  # fmt: skip
 
 
@@ -303,8 +309,16 @@ def _swept(key: str, sweep: Mapping[str, Any]) -> list[Data]:
             data = {"name": sweep["data"], "options": [f"{sweep['option']}={value}"]}
             title = sweep["title"].format(value) + ("" if task == "nodes" else f", {task}")
             settings = {"data": data, "task": {"name": task}}
+            many = task == "nodes"
             columns.append(
-                Data(f"{key}-{value}{suffix}", title, settings, splits=tuple(range(5)), weight=sweep["weight"])
+                Data(
+                    f"{key}-{value}{suffix}",
+                    title,
+                    settings,
+                    splits=tuple(range(5)),
+                    weight=sweep["weight"],
+                    many_labels=many,
+                )
             )
     return columns
 
@@ -320,5 +334,5 @@ def _generated(taken: set[str]) -> list[Data]:
         for task in spec.tasks:
             key, title = (name, spec.title) if task == "nodes" else (f"{name}-{task}", f"{spec.title}, {task}")
             settings = {"data": {"name": name}, "task": {"name": task}}
-            columns.append(Data(key, title, settings, splits=tuple(range(5)), weight=1.0))
+            columns.append(Data(key, title, settings, splits=tuple(range(5)), weight=1.0, many_labels=task == "nodes"))
     return columns

@@ -5,10 +5,12 @@ import pytest
 import torch
 
 from hgde import Graph
-from hgde.models.base import Shape
-from hgde.models.evidence import LabelEvidence, evidence
+from hgde.models.base import MODELS, Shape
 from hgde.models.hgde import HGDE
-from hgde.sections import SettingsError
+from hgde.sections import SettingsError, from_dict
+from hgde.tasks import TASKS
+from hgde.tasks.base import Learner, Part
+from hgde.tasks.evidence import LabelEvidence, evidence
 
 RANDOM = np.random.RandomState(0)
 CLASSES = 3
@@ -77,21 +79,28 @@ def test_on_another_graph_nothing_is_known():
 def test_it_is_for_classes_alone():
     with pytest.raises(ValueError, match="one class per node"):
         LabelEvidence(40, CLASSES).observe(random_graph(), torch.rand(10), torch.arange(10))
-    with pytest.raises(SettingsError, match="without labels"):
-        HGDE(HGDE.Settings(labels=True), Shape(3, 40))
+    for task in ("links", "regression", "multilabel"):
+        with pytest.raises(SettingsError, match="labels"):
+            from_dict(TASKS.get(task).Settings, {"labels": True})
 
 
-def test_the_model_reads_it():
-    graph = random_graph()
-    model = HGDE(HGDE.Settings(width=4, labels=True, dropout=0.0), Shape(3, 40, CLASSES)).eval()
-    model.prepare(graph)
-    features = torch.ones(40, 3)
+@pytest.mark.parametrize("name", ["hgde", "gcn", "mlp"])
+def test_a_learner_adds_it_to_the_scores_of_any_model(name):
+    """Some nodes read out by themselves, or all and then some: the same scores, and with labels others."""
+    graph, features, chosen = random_graph(), torch.rand(40, 3), torch.tensor([3, 31, 39])
+    kind, task = MODELS.get(name), TASKS.get("nodes")
+    options = task.Settings(labels=True)
+    model = kind(from_dict(kind.Settings, {"dropout": 0.0}), Shape(3, 40, CLASSES))
+    fitted = task(options, ["a", "b", "c"])
+    learner = Learner(model, fitted.head(model, 40), CLASSES).eval()
     with torch.no_grad():
-        before = model(features, graph)
-        model.observe(torch.arange(30) % CLASSES, torch.arange(30))
-        assert not torch.equal(before, model(features, graph))
-    assert not model.reads_out_each
-    assert HGDE(HGDE.Settings(width=4), Shape(3, 40, CLASSES)).reads_out_each
+        before = learner.outputs(features, graph)
+        learner.observe(graph, Part(torch.arange(30), torch.arange(30) % CLASSES))
+        after = learner.outputs(features, graph)
+        torch.testing.assert_close(learner(features, graph, chosen), after[chosen])
+    assert not torch.allclose(before, after)
+    torch.testing.assert_close(after - before, learner.evidence(graph) - learner.evidence(random_graph()))
+    assert Learner(model, task(task.Settings(), ["a", "b", "c"]).head(model, 40), CLASSES).evidence is None
 
 
 def test_a_nodes_own_features_are_read_apart_from_its_neighbours():

@@ -40,6 +40,17 @@ def test_features_alone_are_as_good():
     assert "sees no edges" in words
 
 
+def test_a_model_of_features_that_reads_labels_has_seen_edges():
+    reading = row("mlp+", 80.0, 1)
+    reading.extras = ["labels read", "averaged"]
+    words = said(row("gcn", 80.1, 10), reading, row("majority", 50))
+    assert words.startswith("Take mlp+")
+    assert "sees no edges" not in words
+    agreeing = row("mlp+", 80.0, 1)
+    agreeing.extras = ["agreement"]
+    assert "sees no edges" in said(row("gcn", 80.1, 10), agreeing, row("majority", 50))
+
+
 def test_labels_alone_are_as_good():
     words = said(row("gcn", 80.1, 10), row("label-propagation", 80.0, 0.1), row("mlp", 60), row("majority", 50))
     assert words.startswith("Take label-propagation")

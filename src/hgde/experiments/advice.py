@@ -54,7 +54,7 @@ def _advise(rows: Sequence[Row]) -> str:
             "features and split before choosing a model."
         )
     curvature = _curvature(done)
-    without_graph = [row for row in level if not row.system.uses_graph]
+    without_graph = [row for row in level if not row.sees_edges]
     if without_graph:
         chosen = _cheapest(without_graph)
         return f"Take {chosen.name} ({_score(chosen)}): it sees no edges and is {_as_good(chosen, best)}{curvature}."

@@ -58,6 +58,9 @@ LEGEND = {
     "averaged": "weights are averaged over epochs",
 }
 
+OF_EDGES = frozenset({"pair structure", "labels read"})
+"""Extras by which a model learns of edges, even one that looks at features alone."""
+
 
 def extras_of(settings: Mapping[str, Any], presets: Iterable[str | None] = ()) -> list[str]:
     """What settings have, in the words of tables: with any of the presets that their runs were trained with."""

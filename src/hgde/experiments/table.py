@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from hgde.experiments.extras import extras_of
+from hgde.experiments.extras import OF_EDGES, extras_of
 from hgde.experiments.jobs import Done
 from hgde.experiments.search import Found
 from hgde.experiments.stats import Paired, Place, Spread, holm, paired_test
@@ -51,6 +51,11 @@ class Row:
     @property
     def name(self) -> str:
         return self.system.name
+
+    @property
+    def sees_edges(self) -> bool:
+        """Whether the graph had any part in it, be it by an extra."""
+        return self.system.uses_graph or not OF_EDGES.isdisjoint(self.extras)
 
     @property
     def spread(self) -> Spread:

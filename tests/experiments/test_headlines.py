@@ -62,7 +62,10 @@ def test_cost_at_the_greatest_depth():
 
 def test_defaults_and_curvature():
     said = headline(*filled("defaults", {("cora", "hgde"): 84.0, ("cora", "gcn"): 82.0}))
-    assert said == "over 1 graphs hgde has the best mean rank, 1.00 (next: gcn, 2.00)."
+    assert said == "classes: over 1 graphs hgde has the best mean rank, 1.00 (next: gcn, 2.00)."
+    both = {("cora", "hgde"): 84.0, ("cora", "gcn"): 82.0, ("cora-links", "hgde"): 90.0, ("cora-links", "sage+"): 91.0}
+    said = headline(*filled("defaults", both))
+    assert said.endswith("; links: over 1 graphs sage+ has the best mean rank, 1.00 (next: hgde, 2.00).")
     said = headline(*filled("curvature", {("cora", "hgde"): 84.0, ("cora", "hgde-flat"): 80.0}))
     assert said == "no difference shown on 1 of 1 graphs.", "three equal differences may be chance"
 

@@ -70,7 +70,16 @@ def _beside_accuracy(cells: Sequence[tuple[Cell, Row]]) -> list[str]:
 
 def node_scores(cells: Sequence[tuple[Cell, Row]]) -> dict[str, dict[str, float]]:
     """Mean scores of nodes by graph and system, of the graphs on which HGDE has something to be compared with."""
-    return {graph: row for graph, row in _scores(cells, of_pairs=False).items() if "hgde" in row and len(row) > 1}
+    return _compared(_scores(cells, of_pairs=False))
+
+
+def link_scores(cells: Sequence[tuple[Cell, Row]]) -> dict[str, dict[str, float]]:
+    """The same of links."""
+    return _compared(_scores(cells, of_pairs=True))
+
+
+def _compared(scores: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+    return {graph: row for graph, row in scores.items() if "hgde" in row and len(row) > 1}
 
 
 def _scores(cells: Sequence[tuple[Cell, Row]], of_pairs: bool) -> dict[str, dict[str, float]]:
@@ -83,24 +92,14 @@ def _scores(cells: Sequence[tuple[Cell, Row]], of_pairs: bool) -> dict[str, dict
 
 
 def summary_lines(cells: Sequence[tuple[Cell, Row]]) -> list[str]:
-    """Markdown: one table for nodes, one sentence for links."""
-    nodes, links = node_scores(cells), _scores(cells, of_pairs=True)
-    lines = []
-    if nodes:
-        lines += [
-            f"Over {len(nodes)} graphs:", "",
-            "| system | mean rank | within half a point of the best | worst gap to GCN |",
-            "| --- | ---: | ---: | --- |",
-        ]  # fmt: skip
-        for standing in standings(nodes):
-            gap = "" if standing.worst_to_gcn is None else f"{standing.worst_to_gcn:+.2f} ({standing.worst_on})"
-            share = f"{100 * standing.within:.0f} % of {standing.graphs}"
-            lines.append(f"| {standing.system} | {standing.rank:.2f} | {share} | {gap} |")
-    lines += _beside_accuracy(cells)
+    """Markdown: who stands where for nodes, then for links."""
+    links = link_scores(cells)
+    lines = [*_standing_lines("classes of nodes", node_scores(cells)), *_beside_accuracy(cells)]
+    lines += _standing_lines("links", links)
     ahead = {
         graph: all(row["hgde"] > row[name] for name in HEURISTICS if name in row)
         for graph, row in links.items()
-        if "hgde" in row and any(name in row for name in HEURISTICS)
+        if any(name in row for name in HEURISTICS)
     }
     if ahead:
         behind = [graph for graph, is_ahead in ahead.items() if not is_ahead]
@@ -110,3 +109,18 @@ def summary_lines(cells: Sequence[tuple[Cell, Row]]) -> list[str]:
             f"{sum(ahead.values())} of {len(ahead)} graphs" + (f" (not on {', '.join(behind)})." if behind else "."),
         ]
     return [*lines, ""] if lines else []
+
+
+def _standing_lines(what: str, scores: dict[str, dict[str, float]]) -> list[str]:
+    if not scores:
+        return []
+    lines = [
+        "", f"For {what}, over {len(scores)} graphs:", "",
+        "| system | mean rank | within half a point of the best | worst gap to GCN |",
+        "| --- | ---: | ---: | --- |",
+    ]  # fmt: skip
+    for standing in standings(scores):
+        gap = "" if standing.worst_to_gcn is None else f"{standing.worst_to_gcn:+.2f} ({standing.worst_on})"
+        share = f"{100 * standing.within:.0f} % of {standing.graphs}"
+        lines.append(f"| {standing.system} | {standing.rank:.2f} | {share} | {gap} |")
+    return lines

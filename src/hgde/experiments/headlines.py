@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hgde.experiments.curvature import gains, in_short
-from hgde.experiments.defaults import node_scores, standings
+from hgde.experiments.defaults import link_scores, node_scores, standings
 from hgde.experiments.stats import NOT_REACHED, REACHED, UNDECIDED, verdict
 from hgde.experiments.table import Row
 from hgde.experiments.tables import Cell, Table
@@ -98,12 +98,13 @@ def _peers(cells: Pairs) -> str:
 
 
 def _defaults(cells: Pairs) -> str:
-    nodes = node_scores(cells)
-    if not nodes:
-        return ""
-    first, *others = standings(nodes)
-    words = f"over {len(nodes)} graphs {first.system} has the best mean rank, {first.rank:.2f}"
-    return words + (f" (next: {others[0].system}, {others[0].rank:.2f})." if others else ".")
+    said = []
+    for what, scores in (("classes", node_scores(cells)), ("links", link_scores(cells))):
+        if scores:
+            first, *others = standings(scores)
+            words = f"{what}: over {len(scores)} graphs {first.system} has the best mean rank, {first.rank:.2f}"
+            said.append(words + (f" (next: {others[0].system}, {others[0].rank:.2f})" if others else ""))
+    return "; ".join(said) + "." if said else ""
 
 
 def _curvature(cells: Pairs) -> str:

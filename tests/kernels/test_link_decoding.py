@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from hgde.geometry import PoincareBall
-from hgde.kernels import link_logits, reference, set_backend
+from hgde.geometry import Euclidean, PoincareBall
+from hgde.kernels import link_logits, pair_squares, reference, set_backend
 from hgde.kernels.ops import links
 from hgde.kernels.ops.register import registered
 from hgde.tasks.decoders import FermiDirac, FermiDiracSettings
@@ -39,6 +39,36 @@ def test_gradcheck():
     assert torch.autograd.gradcheck(lambda z, *n: link_logits(z, pairs, *n, backend="fused"), (z, *numbers))
 
 
+@pytest.mark.parametrize("width", [1, 5, 16])
+@pytest.mark.parametrize("count", [0, 1, 64, 300])
+def test_flat_pairs_fused_equal_plain(count, width):
+    z, pairs, _ = problem(count=count, width=width)
+    found = []
+    for backend in ("fused", "reference"):
+        out = pair_squares(z, pairs, backend=backend)
+        found.append((out.detach(), *torch.autograd.grad(out, z, torch.linspace(-1, 2, count, dtype=out.dtype))))
+    for a, b in zip(*found, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+
+
+def test_gradcheck_of_flat_pairs():
+    z, pairs, _ = problem(8, 12, 3)
+    assert torch.autograd.gradcheck(lambda z: pair_squares(z, pairs, backend="fused"), z)
+    with pytest.raises(RuntimeError, match="no second derivative"):
+        torch.autograd.gradgradcheck(lambda z: pair_squares(z, pairs, backend="fused"), z)
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_the_decoder_of_flat_space_is_served(scale):
+    z, pairs, _ = problem(dtype=torch.float32)
+    space = Euclidean(scale)
+    decoder = FermiDirac(FermiDiracSettings(r=1.5, t=0.4), space)
+    right = (1.5 - space.dist(z[pairs[0]], z[pairs[1]]).square()) / 0.4
+    torch.testing.assert_close(decoder(z, pairs), right, rtol=1e-5, atol=1e-5)
+    found = [torch.autograd.grad(out.sum(), z)[0] for out in (decoder(z, pairs), decoder.compare(*z[pairs]))]
+    torch.testing.assert_close(*found, rtol=1e-5, atol=1e-5)
+
+
 def test_second_derivatives_are_refused():
     z, pairs, numbers = problem(8, 12, 3)
     with pytest.raises(RuntimeError, match="no second derivative"):
@@ -49,6 +79,7 @@ def test_second_derivatives_are_refused():
 def test_torch_finds_nothing_wrong(dtype):
     z, pairs, numbers = problem(9, 20, 3, dtype)
     torch.library.opcheck(registered(links.link_logits), (z, pairs, *numbers), rtol=1e-4, atol=1e-5)
+    torch.library.opcheck(registered(links.pair_squares), (z, pairs), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("distance", [0.1, 1.0, 4.0, 8.0, 11.0])
@@ -69,7 +100,8 @@ def test_same_bits_at_any_number_of_threads():
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
-            found.append(results(z, pairs, numbers, "fused"))
+            flat = torch.autograd.grad(pair_squares(z, pairs, backend="fused").sum(), z)
+            found.append((*results(z, pairs, numbers, "fused"), *flat))
     finally:
         torch.set_num_threads(before)
     assert all(torch.equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True))

@@ -7,6 +7,7 @@ from scipy import sparse
 
 from hgde.graph import SparseFeatures
 from hgde.kernels import sparse_matmul
+from hgde.kernels.ops import sparse as ops
 from hgde.kernels.ops.sparse import draw_keys, drop
 
 
@@ -25,6 +26,40 @@ def test_equals_the_dense_product_and_its_gradient(backend):
     g = torch.randn(60, 7, dtype=torch.float64)
     (grad,) = torch.autograd.grad(out, weight, g)
     torch.testing.assert_close(grad, x.to_dense().T @ g, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("width", [16, 40, 136, 300])
+def test_adding_row_by_row_gives_the_bits_of_the_transpose(width, dtype, monkeypatch):
+    """Crowded columns: in one strip or several, the last one narrower, on one thread or two."""
+    x = features(dtype, rows=400, columns=12)
+    assert x.values.numel() >= ops.CROWDED * 12
+    g = torch.randn(400, width, dtype=dtype, generator=torch.Generator().manual_seed(0))
+    arguments = (g, x.values, x.indptr, x.indices, 12, True)
+    found, before = [], torch.get_num_threads()
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            found.append(ops.sparse_product(*arguments))
+    finally:
+        torch.set_num_threads(before)
+    monkeypatch.setattr(ops, "CROWDED", 10**9)
+    plain = ops.sparse_product(*arguments)
+    assert all(torch.equal(plain, other) for other in found)
+    torch.testing.assert_close(plain, x.to_dense().T @ g)
+
+
+def test_what_does_not_fit_the_cache_goes_by_the_transpose(monkeypatch):
+    x = features(rows=400, columns=12)
+    x.values[:] = 1
+    tall = torch.ones(400, 64, dtype=torch.float64)
+    entries = x.values.numel()
+    assert ops._strip(entries, 12, tall) > 0
+    monkeypatch.setattr(ops, "CACHED", 12 * ops.NARROWEST * 8 - 1)
+    assert ops._strip(entries, 12, tall) == 0
+    monkeypatch.undo()
+    assert ops._strip(ops.CROWDED * 12 - 1, 12, tall) == 0
+    assert ops._strip(entries, 12, tall[:, :8]) == 0
 
 
 @pytest.mark.parametrize("backend", ["fused", "reference"])

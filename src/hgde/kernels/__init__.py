@@ -33,6 +33,7 @@ _HOMES = {
         "exp_origin",
         "link_logits",
         "log_origin",
+        "pair_squares",
         "sparse_matmul",
         "translate_tangent",
     ),
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from hgde.kernels.ops.layers import exp_origin as exp_origin
     from hgde.kernels.ops.layers import link_logits as link_logits
     from hgde.kernels.ops.layers import log_origin as log_origin
+    from hgde.kernels.ops.layers import pair_squares as pair_squares
     from hgde.kernels.ops.layers import sparse_matmul as sparse_matmul
     from hgde.kernels.ops.layers import translate_tangent as translate_tangent
     from hgde.kernels.reach import Reach as Reach

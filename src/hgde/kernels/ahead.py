@@ -16,6 +16,7 @@ PARTS = {
     "global": ("pairs.forward", "pairs.backward", "rows.advance", "rows.advance_backward"),
     "origin": ("origin.forward", "origin.backward"),
     "links": ("links.norms", "links.logits", "links.around", "links.gradient"),
+    "flat_links": ("links.squares", "links.around", "links.gradient"),
     "sparse": ("sparse.product", "sparse.drop"),
     "encoder": ("encoder.forward", "encoder.backward"),
     "decoder": ("decoder.forward", "decoder.backward"),

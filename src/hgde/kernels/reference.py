@@ -224,6 +224,12 @@ def link_logits(z: Tensor, pairs: Tensor, c: Tensor, r: Tensor | float, t: Tenso
     return ((r - ball.dist(x, y, c).square()) / t).to(z.dtype)
 
 
+def pair_squares(z: Tensor, pairs: Tensor) -> Tensor:
+    """:func:`hgde.kernels.pair_squares`."""
+    x, y = (z.index_select(0, end) for end in pairs)
+    return (x - y).square().sum(-1)
+
+
 def translate_tangent(u: Tensor, point: Tensor, c: Tensor) -> Tensor:
     """:func:`hgde.kernels.translate_tangent`."""
     margin = numerics.limits(u.dtype).margin

@@ -8,8 +8,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from hgde.geometry import Manifold, PoincareBall
-from hgde.kernels import link_logits
+from hgde.geometry import Euclidean, Manifold, PoincareBall
+from hgde.kernels import link_logits, pair_squares
 from hgde.registry import Registry
 from hgde.sections import Section, setting
 
@@ -68,9 +68,11 @@ class FermiDirac(PairDecoder):
         return self.t if self.log_t is None else self.log_t.exp()
 
     def forward(self, z: Tensor, pairs: Tensor) -> Tensor:
-        if type(self.manifold) is not PoincareBall or z.dim() != 2:
-            return super().forward(z, pairs)
-        return link_logits(z, pairs, self.manifold.c, self.r, self.temperature)
+        if z.dim() == 2 and type(self.manifold) is PoincareBall:
+            return link_logits(z, pairs, self.manifold.c, self.r, self.temperature)
+        if z.dim() == 2 and type(self.manifold) is Euclidean:
+            return (self.r - self.manifold.scale**2 * pair_squares(z, pairs)) / self.temperature
+        return super().forward(z, pairs)
 
     def compare(self, x: Tensor, y: Tensor) -> Tensor:
         return (self.r - self.manifold.dist(x, y).square()) / self.temperature

@@ -7,7 +7,8 @@ and ``psi = phi / D``, the squared distance is ``f = 4 w phi^2 / c`` and
     df/dc = -f/c + 4 psi delta / c^2 + 4 psi delta / (c p) (|x|^2 B_y + |y|^2 B_x),
 
 where a point at the limit, whose ``B`` is held, has no part in ``|x|^2`` and ``delta / B_x``. So the backward pass
-takes no logarithm: it reads ``psi`` and ``delta`` of a pair, and adds up differences in the order of the pairs.
+takes no logarithm: it reads ``psi`` and ``delta`` of a pair, and adds up differences in the order of the pairs. In flat
+space ``f = |x - y|^2`` and ``df/dx = 2 (x - y)``: the same sum, without the term along ``x``.
 """
 
 from __future__ import annotations
@@ -71,6 +72,24 @@ def logits(
         for k in range(n):
             out[start + k] = (r - s[SQUARE + k]) * rate
             psi[start + k], across[start + k], slope[start + k] = s[PSI + k], s[DELTA + k], s[SLOPE + k]
+
+
+@kernel
+def squares(
+    begin: Int, end: Int, s: Doubles, count: Int, d: Int, first: Ints, second: Ints, z: Reals, out: Reals
+) -> None:  # fmt: skip
+    """``|z_i - z_j|^2`` of each pair, in flat space; a block is a chunk of pairs."""
+    for k in range(begin * CHUNK, min(end * CHUNK, count)):
+        ahead = min(k + _AHEAD, count - 1)
+        for m in range(0, d, 16):
+            prefetch(z, first[ahead] * d + m)
+            prefetch(z, second[ahead] * d + m)
+        i, j = first[k], second[k]
+        sums = spread(0.0)
+        for m in range(0, d, LANES):
+            t = wide(z, i * d + m) - wide(z, j * d + m)
+            sums = fma(t, t, sums)
+        out[k] = total(sums)
 
 
 @kernel

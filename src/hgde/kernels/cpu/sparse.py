@@ -33,6 +33,28 @@ def product(
             store(out, i * d + k, sums)
 
 
+@kernel
+def scattered(
+    begin: Int, end: Int, s: Doubles, rows: Int, columns: Int, indptr: Ints, indices: Ints, values: Reals, d: Int,
+    strip: Int, dense: Reals, out: Reals,
+) -> None:  # fmt: skip
+    """The transpose's product, without one: ``out_j = sum_p values[p] dense[row of p]`` of the entries in column ``j``.
+
+    A block is a strip of the dense columns, of which ``out`` stays in cache while rows go by. Entries are added in the
+    order of the rows, as :func:`product` adds those of the transpose: the same bits.
+    """
+    for part in range(begin, end):
+        low, high = part * strip, min(part * strip + strip, d)
+        for j in range(columns):
+            for k in range(low, high, LANES):
+                store(out, j * d + k, zeros(dense))
+        for i in range(rows):
+            for p in range(indptr[i], indptr[i + 1]):
+                at = indices[p] * d
+                for k in range(low, high, LANES):
+                    store(out, at + k, fma(values[p], load(dense, i * d + k), load(out, at + k)))
+
+
 @inlined
 def mixed(n: Any) -> Any:
     """A bijection of 32-bit numbers under which neighbours share no more bits than chance (MurmurHash3's last step)."""

@@ -42,8 +42,7 @@ def link_logits(
     >>> round(logit.item(), 4)
     0.7931
     """
-    if pairs.dim() != 2 or pairs.shape[0] != 2 or pairs.is_floating_point():
-        raise ValueError(f"pairs must be whole numbers [2, m], got {pairs.dtype} {list(pairs.shape)}")
+    _check_pairs(pairs)
     c = curvature(c, z)
     if z.dim() == 2 and use_fused(backend, z):
         if needs_gradient(z, c, *(x for x in (r, t) if isinstance(x, Tensor))):
@@ -51,6 +50,29 @@ def link_logits(
         out: Tensor = links.link_logits(z, pairs, c, curvature(r, z), curvature(t, z))[0]
         return out
     return reference.link_logits(z, pairs, c, r, t)
+
+
+def pair_squares(z: Tensor, pairs: Tensor, backend: Backend = "auto") -> Tensor:
+    """``|z_i - z_j|^2`` of the pairs ``[2, m]`` of points ``z [N, d]`` of flat space, ``[m]``.
+
+    Cost ``m d``; the fused path stores nothing for the pairs.
+
+    >>> import torch
+    >>> pair_squares(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), torch.tensor([[0], [1]])).item()
+    25.0
+    """
+    _check_pairs(pairs)
+    if z.dim() == 2 and use_fused(backend, z):
+        if needs_gradient(z):
+            prepare(links.FLAT_KERNELS, z.dtype)
+        out: Tensor = links.pair_squares(z, pairs)
+        return out
+    return reference.pair_squares(z, pairs)
+
+
+def _check_pairs(pairs: Tensor) -> None:
+    if pairs.dim() != 2 or pairs.shape[0] != 2 or pairs.is_floating_point():
+        raise ValueError(f"pairs must be whole numbers [2, m], got {pairs.dtype} {list(pairs.shape)}")
 
 
 def _at_origin(x: Tensor, c: Tensor, point: Tensor | None, kind: int) -> Tensor:

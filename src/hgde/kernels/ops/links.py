@@ -15,6 +15,7 @@ from hgde.kernels.cpu.threads import run
 from hgde.kernels.ops.register import like, operation, ordered_total, padded, told, unpadded
 
 KERNELS = PARTS["links"]
+FLAT_KERNELS = PARTS["flat_links"]
 #: Nodes to a block of the backward pass.
 NODES = 64
 
@@ -86,16 +87,52 @@ def link_logits_backward(
     slope: Tensor,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Gradients of ``z, c, r, t``."""
-    points, count, nodes = padded(z), pairs.shape[1], len(z)
+    points = padded(z)
+    for_f = grad.double() * (-1 / float(t))
+    _, _, bend = _of_nodes(points, float(c), z.dtype)
+    gz = _around_nodes(points, pairs, bend, 8 * for_f * psi, across)
+    each = zip((for_f * slope, -for_f, for_f * out), (c, r, t), strict=True)
+    return unpadded(gz, z.shape[1]), *(told(ordered_total(terms.numpy()), to) for terms, to in each)
+
+
+def _around_nodes(points: Tensor, pairs: Tensor, bend: Tensor, weight: Tensor, across: Tensor) -> Tensor:
+    """What the pairs around each node add up to, ``[N, width]``."""
+    nodes, width, count = *points.shape, pairs.shape[1]
     first, second = _ends(pairs, nodes)
     start = torch.empty(nodes + 1, dtype=torch.int32)
     pair, other = (pages.empty(2 * count, torch.int32) for _ in range(2))
-    run("links.around", z.dtype, 1, 0, 1, (nodes, count, first, second, start, pair, other))
-    for_f = grad.double() * (-1 / float(t))
-    weight = 8 * for_f * psi
-    _, _, bend = _of_nodes(points, float(c), z.dtype)
-    gz, width = pages.empty_like(points), points.shape[1]
-    args = (nodes, NODES, width, start, pair, other, points, bend, weight, across, gz)
-    run("links.gradient", z.dtype, -(-nodes // NODES), 2 * count * width, width, args)
-    each = zip((for_f * slope, -for_f, for_f * out), (c, r, t), strict=True)
-    return unpadded(gz, z.shape[1]), *(told(ordered_total(terms.numpy()), to) for terms, to in each)
+    run("links.around", points.dtype, 1, 0, 1, (nodes, count, first, second, start, pair, other))
+    found = pages.empty_like(points)
+    args = (nodes, NODES, width, start, pair, other, points, bend, weight, across, found)
+    run("links.gradient", points.dtype, -(-nodes // NODES), 2 * count * width, width, args)
+    return found
+
+
+def _save_points(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def _gradient_of_points(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    return pair_squares_backward(grad, *ctx.saved_tensors), None
+
+
+@operation(
+    "pair_squares(Tensor z, Tensor pairs) -> Tensor",
+    fake=lambda z, pairs: z.new_empty(pairs.shape[1]),
+    backward=_gradient_of_points,
+    save=_save_points,
+)
+def pair_squares(z: Tensor, pairs: Tensor) -> Tensor:
+    """``|z_i - z_j|^2`` of each pair."""
+    points, count = padded(z), pairs.shape[1]
+    first, second = _ends(pairs, len(z))
+    out, width = pages.empty(count, z.dtype), points.shape[1]
+    run("links.squares", z.dtype, -(-count // CHUNK), count * width, 1, (count, width, first, second, points, out))
+    return out
+
+
+@operation("pair_squares_backward(Tensor grad, Tensor z, Tensor pairs) -> Tensor", fake=lambda grad, z, pairs: like(z))
+def pair_squares_backward(grad: Tensor, z: Tensor, pairs: Tensor) -> Tensor:
+    points = padded(z)
+    no_bend, no_length = torch.zeros(len(z), dtype=torch.float64), torch.zeros(pairs.shape[1], dtype=torch.float64)
+    return unpadded(_around_nodes(points, pairs, no_bend, 2 * grad.double(), no_length), z.shape[1])

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from hgde.kernels.cpu import pages
-from hgde.kernels.cpu.layout import even_blocks, layout_of
+from hgde.kernels.cpu.lanes import LANES
+from hgde.kernels.cpu.layout import Layout, even_blocks, layout_of
 from hgde.kernels.cpu.threads import run
 from hgde.kernels.ops.register import like, operation, padded, unpadded
 
@@ -44,6 +45,9 @@ def sparse_product(
     """
     layout = layout_of(indptr, indices)
     given, kept = padded(dense), values.contiguous()
+    strip = _strip(kept.numel(), columns, given) if transposed else 0
+    if strip > 0:
+        return unpadded(_scattered(layout, kept, columns, strip, given), dense.shape[1])
     if transposed:
         by = layout.transposed(columns)
         pattern: tuple[Any, ...] = (by.blocks, by.start, by.rows, 1, by.order)
@@ -53,6 +57,33 @@ def sparse_product(
     args = (*pattern, kept, given.shape[1], given, out)
     run("sparse.product", dense.dtype, pattern[0].numel() - 1, kept.numel() * given.shape[1], 0, args)
     return unpadded(out, dense.shape[1])
+
+
+CACHED = 2**19
+"""Bytes of results that stay in a core's own cache."""
+NARROWEST, WIDEST = 16, 128
+CROWDED = 16
+"""Entries per column from which on fetching a row for each costs more than adding to one in place."""
+
+
+def _strip(entries: int, columns: int, dense: Tensor) -> int:
+    """How wide the strips are in which results are added up row by row; 0 where the transpose is the better way.
+
+    That is where columns hold few entries, a strip of all results is too large for the cache, or there are fewer strips
+    than threads.
+    """
+    if entries < CROWDED * columns:
+        return 0
+    most = min(WIDEST, CACHED // (columns * dense.element_size()), dense.shape[1] // torch.get_num_threads())
+    return most // LANES * LANES if most >= NARROWEST else 0
+
+
+def _scattered(layout: Layout, values: Tensor, columns: int, strip: int, dense: Tensor) -> Tensor:
+    rows, width = dense.shape
+    out = pages.empty((columns, width), dense.dtype)
+    args = (rows, columns, layout.indptr, layout.indices, values, width, strip, dense, out)
+    run("sparse.scattered", dense.dtype, -(-width // strip), values.numel() * width, 0, args)
+    return out
 
 
 @operation(

@@ -37,8 +37,8 @@ def warm_up(*parts: str, dtype: Any = "float32", width: int = 16) -> None:
     ``decoder`` for scores of points, ``sparse`` for products with features, ``links`` for pairs, ``flat_links`` for
     pairs in flat space, ``advance`` for steps from tangent vectors at hand, ``solver`` for solvers that call the ball's
     exp and log, ``transport`` for those that carry vectors too, ``stages`` for solvers of several stages with constant
-    weights of edges, ``adam`` for training points. Some kernels are made for the ``width`` of the points. Calling it before the data are read hides the time a
-    first run takes; nothing depends on it.
+    weights of edges, ``adam`` for training points. Some kernels are made for the ``width`` of the points. Calling it
+    before the data are read hides the time a first run takes; nothing depends on it.
 
     Args:
         dtype: of the points, torch's or its name.

@@ -46,6 +46,15 @@ def test_the_best_of_a_column_stands_out_where_the_column_is_whole():
     assert [line.split(" | ")[0] for line in lines if "**8" in line] == ["| hgde-e"]
 
 
+def test_a_column_with_one_split_says_what_its_standard_errors_leave_out():
+    table, cells = filled("nodes", {("cora", "gcn"): 80.0, ("cora", "mlp"): 60.0}, tested=1000)
+    assert "One split, 1000 tested" in page(table, cells)
+    assert "(1.3 points at the best score here" in page(table, cells)
+    other = [(cell, dataclasses.replace(row, metric="roc_auc")) for cell, row in cells]
+    assert "points at the best" not in page(table, other)
+    assert "One split" not in page(*filled("hetero", {("texas", "gcn"): 60.0}, tested=37))
+
+
 def test_peers_within_two_points():
     said = headline(*filled("peers", {("cora", "gcn"): 82.0, ("cora", "gat"): 79.0, ("cora", "gcnii"): 90.0}))
     assert said == "1 of 3 within 2 points of the authors' code, 1 above."

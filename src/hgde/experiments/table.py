@@ -43,6 +43,8 @@ class Row:
     extras: list[str] = field(default_factory=list)
     """What it was trained with besides its loss (:mod:`hgde.experiments.extras`)."""
     test_per_train: float = 0.0
+    tested: int = 0
+    """How many nodes or pairs a run is tested on."""
     also: dict[str, float] = field(default_factory=dict)
     """Means of the other metrics of the test part, as they are."""
     against_best: Paired | None = None
@@ -171,7 +173,7 @@ def make_row(system: System, outcomes: Sequence[Done], expected: int, found: Fou
         others = [name for name in values[0]["test"] if name in common and name not in (row.metric, "loss")]
         row.also = {name: statistics.fmean(float(v["test"][name]) for v in values) for name in others}
         sizes = values[0]["sizes"]
-        row.test_per_train = sizes["test"] / max(1, sizes["train"])
+        row.test_per_train, row.tested = sizes["test"] / max(1, sizes["train"]), int(sizes["test"])
         row.settings = dict(results[0][0].job.settings)
         if system.is_trained:
             row.extras = extras_of(row.settings, {v.get("preset") for v in values})

@@ -10,7 +10,7 @@ from hgde.experiments.compare_report import count
 from hgde.experiments.extras import with_legend
 from hgde.experiments.headlines import LEVEL, MARK, Column, headline, whole_columns
 from hgde.experiments.stats import UNDECIDED, verdict
-from hgde.experiments.table import Row
+from hgde.experiments.table import Row, unit_of
 from hgde.experiments.tables import LONG_RUN, SEEDS_OF_LONG_RUNS, Cell, Data, Table
 from hgde.experiments.work import Length
 
@@ -101,6 +101,20 @@ def _own_budget(table: Table, data: Data) -> list[str]:
     return [" ".join(said), ""] if said else []
 
 
+def _one_split(data: Data, rows: Sequence[Row]) -> list[str]:
+    """What standard errors leave out where every run is tested on the same items."""
+    done = [row for row in rows if row.scores and row.tested]
+    if len(data.splits) > 1 or not done:
+        return []
+    best = max(done, key=lambda row: row.gain)
+    words = f"One split, {best.tested} tested: standard errors are of seeds alone, and who is tested is chance besides"
+    if best.metric == "accuracy":
+        share = best.spread.mean / unit_of(best.metric)
+        error = unit_of(best.metric) * math.sqrt(share * (1 - share) / best.tested)
+        words += f" ({error:.1f} points at the best score here, much of it common to all systems)"
+    return [f"{words}.", ""]
+
+
 def _section(table: Table, data: Data, cells: Pairs, whole: Collection[Column]) -> list[str]:
     has_published = bool(table.published)
     metric = next((row.metric for _, row in cells if row.scores), "score").replace("_", " ")
@@ -113,7 +127,7 @@ def _section(table: Table, data: Data, cells: Pairs, whole: Collection[Column]) 
     head += ["extras"] if shows_extras else []
     # No times: runs share their machine with one another and with other work. The table of cost has them.
     head += ["parameters"]
-    lines = ["", f"## {data.title}", "", *_own_budget(table, data)]
+    lines = ["", f"## {data.title}", "", *_own_budget(table, data), *_one_split(data, [row for _, row in cells])]
     lines += ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
     by_system: dict[str, dict[str, tuple[Cell, Row]]] = {}
     for cell, row in cells:

@@ -34,11 +34,11 @@ def warm_up(*parts: str, dtype: Any = "float32", width: int = 16) -> None:
 
     Parts: the weights (``edge``, ``attention``, which needs ``edge`` too, ``attending``, steps of ``heuler`` with
     attention, ``channel``, ``global``), ``origin`` for maps there, ``encoder`` for one layer on sparse features,
-    ``decoder`` for scores of points, ``sparse`` for products with features, ``links`` for pairs, ``advance`` for steps
-    from tangent vectors at hand, ``solver`` for solvers that call the ball's exp and log, ``transport`` for those that
-    carry vectors too, ``stages`` for solvers of several stages with constant weights of edges, ``adam`` for training
-    points. Some kernels are made for the ``width`` of the points. Calling it before the data are read hides the time a
-    first run takes; nothing depends on it.
+    ``decoder`` for scores of points, ``sparse`` for products with features, ``links`` for pairs, ``flat_links`` for
+    pairs in flat space, ``advance`` for steps from tangent vectors at hand, ``solver`` for solvers that call the ball's
+    exp and log, ``transport`` for those that carry vectors too, ``stages`` for solvers of several stages with constant
+    weights of edges, ``adam`` for training points. Some kernels are made for the ``width`` of the points. Calling it
+    before the data are read hides the time a first run takes; nothing depends on it.
 
     Args:
         dtype: of the points, torch's or its name.

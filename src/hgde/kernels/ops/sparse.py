@@ -8,10 +8,9 @@ import torch
 from torch import Tensor
 
 from hgde.kernels.cpu import pages
-from hgde.kernels.cpu.lanes import LANES
 from hgde.kernels.cpu.layout import Layout, even_blocks, layout_of
 from hgde.kernels.cpu.threads import run
-from hgde.kernels.ops.register import like, operation, padded, unpadded
+from hgde.kernels.ops.register import LANES, like, operation, padded, unpadded
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
